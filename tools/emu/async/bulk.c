@@ -70,7 +70,7 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
     if (!cp_find_mbarrier(w, op, &target->mbarrier, lane, target->remote, &at))
         return false;
     if (target->blocks < 0) {
-        mbarrier_expect_copy(w, op, lane, at);
+        mbarrier_expect_signal(w, op, lane, at);
         return issue(context, own, at);
     }
     uint32_t blocks = emu_r32(w, op->source[target->blocks])[lane] & 0xffff;
@@ -81,7 +81,7 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
     }
     for (uint32_t m = blocks; m; m &= m - 1) {
         at.cta = &w->cluster->ctas[__builtin_ctz(m)];
-        mbarrier_expect_copy(w, op, lane, at);
+        mbarrier_expect_signal(w, op, lane, at);
         if (!issue(context, at.cta, at))
             return false;
     }

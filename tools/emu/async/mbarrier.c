@@ -14,9 +14,8 @@ struct async_cta {
     struct mbarrier **slot;       /* each keeps its address, by which the judge knows the clocks */
     uint32_t          room, used; /* room is a power of two, less than three quarters are used */
     uint32_t          alive;
-    uint32_t          hidden; /* no more than this many are hidden                              */
-    uint64_t         *live;   /* one bit for each 8 bytes of shared memory                  */
-    uint32_t          words;  /* of shared memory, 8 bytes each                             */
+    uint64_t         *live;  /* one bit for each 8 bytes of shared memory                  */
+    uint32_t          words; /* of shared memory, 8 bytes each                             */
 };
 
 /* ---- the table ------------------------------------------------------------------------------------ */
@@ -241,9 +240,6 @@ void mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct
     m->expected = m->pending = count;
     m->tx = 0;
     m->phase = 0;
-    m->hidden = true;
-    m->maker = w->index * EMU_LANES + (uint32_t)lane;
-    s->hidden++;
     s->live[at.address / 8 / 64] |= 1ull << at.address / 8 % 64;
     write_word(at, m);
 }
@@ -273,34 +269,6 @@ void mbarrier_inval(struct emu_warp *w, const struct emu_op *op, int lane, struc
 void mbarrier_expect_signal(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at)
 {
     mbarrier_living(w, op, lane, at);
-}
-
-void mbarrier_expect_copy(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at)
-{
-    struct mbarrier *m = mbarrier_living(w, op, lane, at);
-    if (m == NULL || !m->hidden)
-        return;
-    m->hidden = false;
-    judge_find(
-        w, op, lane, JUDGE_PROXY,
-        "copies to the mbarrier at shared 0x%x, which thread %u has initialised without fence.mbarrier_init or "
-        "fence.proxy.async behind it",
-        at.address, m->maker);
-}
-
-void mbarrier_fence(struct emu_warp *w, uint32_t mask, bool all)
-{
-    struct async_cta *s = w->cta->async;
-    if (s == NULL || s->hidden == 0)
-        return;
-    s->hidden = 0;
-    for (uint32_t i = 0; i < s->room; i++) {
-        struct mbarrier *m = s->slot[i];
-        if (m == NULL || !m->hidden)
-            continue;
-        m->hidden = !all && (m->maker / EMU_LANES != w->index || !(mask >> m->maker % EMU_LANES & 1));
-        s->hidden += m->hidden;
-    }
 }
 
 void mbarrier_complete_bytes(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,

@@ -14,11 +14,6 @@ struct mbarrier_place {
 
 /* The mbarrier that an operation will signal must exist; otherwise a finding. */
 void mbarrier_expect_signal(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at);
-/* The same for an operation of the async proxy, to which a fence must have made mbarrier.init visible. */
-void mbarrier_expect_copy(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at);
-/* fence.mbarrier_init: what these lanes have initialised is visible to the async proxy; `all`: fence.proxy.async, what any
- * thread of the block has initialised. */
-void mbarrier_fence(struct emu_warp *w, uint32_t mask, bool all);
 /* The operation is complete: `bytes` have arrived, and its memory is visible to every thread that sees the
  * phase end.  Ends *judge (which may be NULL). */
 void mbarrier_complete_bytes(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,

@@ -10,8 +10,6 @@ struct mbarrier {
     int32_t             tx;                /* missing bytes; below 0: bytes came before expect_tx    */
     uint64_t            phase;             /* the current one                                        */
     uint64_t            word;              /* what the 8 bytes must hold                             */
-    bool                hidden;            /* no fence has made mbarrier.init visible to copies yet  */
-    uint32_t            maker;             /* the thread that initialised it                         */
     struct judge_clock *arriving, *completed;
 };
 

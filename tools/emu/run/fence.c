@@ -1,5 +1,4 @@
 /* fence.c - membar, fence: the order of memory accesses, also between the generic and the async proxy. */
-#include "tools/emu/async/mbarrier.h"
 #include "tools/emu/memory/load_store.h"
 #include "tools/emu/judge/judge.h"
 #include "tools/emu/memory/access.h"
@@ -16,14 +15,6 @@ static void exec_proxy_fence(struct emu_warp *w, const struct emu_op *op, uint32
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     judge_proxy_fence(w, mask, op->u32[0]);
-    if (op->u32[0] & SPACE_SHARED)
-        mbarrier_fence(w, mask, true);
-}
-
-static void exec_init_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    memory_fence(w, mask, op->u8[0]);
-    mbarrier_fence(w, mask, false);
 }
 
 /* fence.proxy.tensormap::generic.acquire [map], 128 */
@@ -144,10 +135,7 @@ bool decode_fence(struct decoder *d, struct emu_op *op)
     if (decode_take(d, "mbarrier_init")) {
         if (!decode_take(d, "release") || !decode_take(d, "cluster"))
             return decode_refuse(d, ".mbarrier_init needs .release.cluster");
-        if (!decode_need_sm(d, 90) || !decode_plain(d, op))
-            return false;
-        op->exec = exec_init_fence;
-        return true;
+        return decode_need_sm(d, 90) && decode_plain(d, op);
     }
     return decode_thread_fence(d, op);
 }
