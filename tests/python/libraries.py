@@ -83,6 +83,15 @@ class Libraries(unittest.TestCase):
             self.assertIsInstance(o, form)
             driver("cuStreamSynchronize", pointer(stream))
             problem.expect(self, o.values(), visible=lambda i, j: j < 15)
+        cache = [form("f16", (1, 30, 1, 16), x[:14 * 16] + [0] * (16 * 16)) for x in problem.inputs[1:]]
+        new = [form("f16", (1, 1, 1, 16), x[14 * 16:15 * 16]) for x in problem.inputs[1:]]
+        cos, sin = form("f16", (30, 8), [1] * 240), form("f16", (30, 8), [0] * 240)  # of an angle of 0
+        for before in (form("s32", (1,), [14]), 14):
+            o = flash_attn_with_kvcache(problem.arrays[0], *cache, *new, cos, sin, before)
+            self.assertIsInstance(o, form)
+            driver("cuStreamSynchronize", pointer(stream))
+            problem.expect(self, o.values(), visible=lambda i, j: j < 15)
+            self.assertEqual(cache[0].values()[14 * 16:15 * 16], new[0].values())
 
     def test_cupy(self):
         stream, used = new_stream(), []
