@@ -166,7 +166,7 @@ class _Append:
         buffers = _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses)
         call.device.check(call.device.lib.ptxpack_attention_append(plan.pointer, ctypes.byref(buffers), call.stream))
         if self.before and self.out is not None and call.device.capturing(call.stream):
-            plan.captured.append(self.out)
+            call.device.captured.append(self.out)
         cache = tuple((array, True) for array in self.cache)
         if self.out is None:
             call.results(*cache)

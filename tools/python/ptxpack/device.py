@@ -61,6 +61,7 @@ class _Device:
             _raise(self.lib, status, self.lib.ptxpack_detail(None))
         self.context: int = self.lib.ptxpack_context(self.handle)
         self.ordinal = ordinal
+        self.captured: list[Any] = []  # what graphs use, and nobody else keeps
         self.attention_plan = functools.lru_cache(maxsize=1024)(self._attention_plan)
         self.append_plan = functools.lru_cache(maxsize=1024)(self._append_plan)
         self.merge_plan = functools.lru_cache(maxsize=1024)(self._merge_plan)
@@ -144,13 +145,12 @@ def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int,
 
 class _Plan:
     """A plan, and for each stream that it was launched on a workspace and arrays of int32."""
-    __slots__ = ("device", "workspace_bytes", "workspaces", "integers", "captured", "pointer", "free", "__weakref__")
+    __slots__ = ("device", "workspace_bytes", "workspaces", "integers", "pointer", "free", "__weakref__")
 
     def __init__(self, device: _Device, operation: str, description: Any) -> None:
         self.device, self.workspace_bytes = device, 0
         self.workspaces: dict[Any, int] = {}
         self.integers: dict[Any, int] = {}
-        self.captured: list[Any] = []  # what graphs read, and nobody else keeps
         self.pointer, self.free = ctypes.c_void_p(), getattr(device.lib, "ptxpack_%s_plan_free" % operation)
         create = getattr(device.lib, "ptxpack_%s_plan_create" % operation)
         with device.entered():
