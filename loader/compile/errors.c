@@ -24,8 +24,9 @@ typedef struct error_list {
 
 static enum rank rank_of(const char *what)
 {
-    static const char *const signs[] = {"Unknown symbol", "Not a name of any known instruction", "is undefined",
-                                        "is not defined", "unknown symbol"};
+    static const char *const signs[] = {"Unknown symbol", "Not a name of any known instruction",
+                                        "is undefined",   "is not defined",
+                                        "unknown symbol", "unknown name"};
     for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
         if (strstr(what, signs[i]) != NULL)
             return UNKNOWN_SYMBOL;

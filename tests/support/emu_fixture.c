@@ -61,12 +61,18 @@ void emu_write(uint64_t to, const void *from, uint64_t bytes)
 
 void emu_read(void *to, uint64_t from, uint64_t bytes) { memcpy(to, (const void *)(uintptr_t)from, bytes); }
 
+/* refusal becomes the first error. */
+static struct emu_module *load(const char *ptx, bool allocate, unsigned int *result)
+{
+    struct ptx_errors errors = {.text = refusal, .cap = sizeof refusal, .most = 1};
+    return emu_module_load(&emu_test_settings, ptx, strlen(ptx), allocate, NULL, result, &errors);
+}
+
 unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, const char *entry)
 {
     struct emu_launch  launch = *shape;
     unsigned int       result = 0;
-    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), true, NULL, &result, refusal,
-                                           sizeof refusal);
+    struct emu_module *m = load(ptx, true, &result);
     if (m == NULL)
         return result;
     launch.entry = emu_module_entry(m, entry);
@@ -84,14 +90,13 @@ unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, cons
 unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared,
                      const uint64_t *words, unsigned int count)
 {
-    unsigned char      parameters[4096];
-    unsigned int       result = 0;
-    struct emu_launch  launch = {.grid = {grid, 1, 1},
-                                 .block = {block, 1, 1},
-                                 .dynamic_shared = dynamic_shared,
-                                 .parameters = parameters};
-    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result, refusal,
-                                           sizeof refusal);
+    unsigned char        parameters[4096];
+    unsigned int         result = 0;
+    struct emu_launch    launch = {.grid = {grid, 1, 1},
+                                   .block = {block, 1, 1},
+                                   .dynamic_shared = dynamic_shared,
+                                   .parameters = parameters};
+    struct emu_module   *m = load(ptx, false, &result);
     struct emu_function *f = m != NULL ? emu_module_entry(m, entry) : NULL;
     memset(parameters, 0, sizeof parameters);
     for (unsigned int i = 0; f != NULL && i < count && i < f->parameter_count; i++)

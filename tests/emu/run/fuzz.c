@@ -18,7 +18,7 @@ static char               *files[MOST_FILES], *words[MOST_WORDS];
 static int                 file_count, word_count;
 static struct emu_settings settings;
 static uint64_t            buffer, random_bits = 1;
-static long                loaded, ran, clean;
+static long                loaded, ran, clean, found;
 
 static uint32_t draw(uint32_t below)
 {
@@ -50,12 +50,17 @@ static void run_entry(struct emu_function *f)
 
 static void run_text(const char *text, size_t bytes)
 {
-    char               line[512] = "";
-    unsigned int       result = 0;
-    struct emu_module *m = emu_module_load(&settings, text, bytes, true, NULL, &result, line, sizeof line);
+    static char        said[1 << 16];
+    struct ptx_errors  errors = {.text = said, .cap = sizeof said, .most = PTX_ERRORS};
+    unsigned int       result = 0, lines = 1;
+    struct emu_module *m = emu_module_load(&settings, text, bytes, true, NULL, &result, &errors);
     if (m == NULL) {
-        if (result == 0 || *line == '\0' || strchr(line, '\n') != NULL) {
-            fprintf(stderr, "fuzz_emu: refused with status %u and '%s'\n%.*s\n", result, line, (int)bytes,
+        for (const char *at = said; (at = strchr(at, '\n')) != NULL; at++)
+            lines++;
+        found += errors.count;
+        if (result == 0 || *said == '\0' || errors.kept == 0 || errors.kept > errors.count ||
+            lines != errors.kept) {
+            fprintf(stderr, "fuzz_emu: refused with status %u and '%s'\n%.*s\n", result, said, (int)bytes,
                     text);
             abort();
         }
@@ -211,6 +216,7 @@ int main(int argc, char **argv)
         settings.seed = draw(1000);
         run_text(text, strlen(text));
     }
-    printf("fuzz_emu: %ld loaded, %ld launched, %ld judged clean\n", loaded, ran, clean);
+    printf("fuzz_emu: %ld loaded, %ld launched, %ld judged clean; %ld errors in the others\n", loaded, ran,
+           clean, found);
     return loaded < count / 50 || clean == 0; /* the test is useless if almost nothing runs */
 }

@@ -155,17 +155,39 @@ void compile_logs_free(struct compile_logs *logs)
     memset(logs, 0, sizeof *logs);
 }
 
-/* "line 12 (softmax.ptx:7): unknown name" -> "ptxas ..., line 12; error   : unknown name". */
-static char *error_log(const char *said)
+/* "line 12 (softmax.ptx:7): unknown name" -> "ptxas ..., line 12; error   : unknown name".  False: it has no line. */
+static bool write_error(FILE *log, const char *said)
 {
-    char         *log = NULL, *after = NULL;
+    char         *after = NULL;
     unsigned long line = strncmp(said, "line ", 5) == 0 ? strtoul(said + 5, &after, 10) : 0;
     if (line && *after == ' ' && after[1] == '(' && strstr(after, "): ") != NULL)
         after = strstr(after, "): ") + 1;
-    int length = line && *after == ':' ? asprintf(&log, "%s, line %lu; error   : %s\n%s\n", input, line,
-                                                  after + 1 + (after[1] == ' '), aborted)
-                                       : asprintf(&log, "ptxas fatal   : %s\n", said);
-    return length < 0 ? NULL : log;
+    if (line && *after == ':')
+        fprintf(log, "%s, line %lu; error   : %s\n", input, line, after + 1 + (after[1] == ' '));
+    else
+        fprintf(log, "ptxas fatal   : %s\n", said);
+    return line && *after == ':';
+}
+
+static char *error_log(struct ptx_errors *errors)
+{
+    char  *log = NULL, *rest = NULL;
+    size_t bytes = 0;
+    bool   lines = false;
+    FILE  *f = open_memstream(&log, &bytes);
+    if (f == NULL)
+        return NULL;
+    for (char *said = strtok_r(errors->text, "\n", &rest); said != NULL; said = strtok_r(NULL, "\n", &rest))
+        lines |= write_error(f, said);
+    if (errors->count > errors->kept)
+        fprintf(f, "ptxas error   : %u more errors\n", errors->count - errors->kept);
+    if (lines)
+        fprintf(f, "%s\n", aborted);
+    if (fclose(f) != 0) {
+        free(log);
+        return NULL;
+    }
+    return log;
 }
 
 static char *info_log(const struct emu_module *m, const char *target)
@@ -242,9 +264,10 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
                                size_t bytes, bool allocate, void *context, unsigned int *result,
                                struct compile_logs *logs)
 {
-    struct head head;
-    char        said[1024] = "", suffix = 0, name[24];
-    int         sm = settings->sm;
+    struct head       head;
+    struct ptx_errors errors = {.cap = 64 << 10, .most = PTX_ERRORS};
+    char              suffix = 0, name[24];
+    int               sm = settings->sm;
     memset(logs, 0, sizeof *logs);
     if (target != NULL)
         compile_parse_target(target, &sm, &suffix);
@@ -252,12 +275,17 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     *result = check_head(&head, settings, sm, suffix, target == NULL, logs);
     if (*result != API_OK)
         return NULL;
-    struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, said,
-                                                sizeof said);
-    if (module == NULL) {
-        logs->error = error_log(said);
+    errors.text = (char *)calloc(1, errors.cap);
+    if (errors.text == NULL) {
+        *result = API_OUT_OF_MEMORY;
         return NULL;
     }
+    struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, &errors);
+    if (module == NULL)
+        logs->error = error_log(&errors);
+    free(errors.text);
+    if (module == NULL)
+        return NULL;
     target_name(settings, &head, target, name);
     logs->info = info_log(module, name);
     *result = API_OK;

@@ -16,7 +16,7 @@ static const struct {
 
 bool decode_refuse(struct decoder *d, const char *format, ...)
 {
-    char    place[256], text[160], what[256];
+    char    place[256], text[160], what[256], line[sizeof place + sizeof text + sizeof what + 32];
     va_list arguments;
     if (d->failed)
         return false;
@@ -24,20 +24,23 @@ bool decode_refuse(struct decoder *d, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    if (d->in == NULL) {
-        snprintf(d->error, d->error_cap, "%s", what);
-        return false;
-    }
-    snprintf(d->error, d->error_cap, "line %u%s%s%s: %s: %s", d->in->place.line, d->in->place.file ? " (" : "",
-             d->in->place.file ? ptx_place_text(d->module->text, &d->in->place, place, sizeof place) : "",
-             d->in->place.file ? ")" : "", ptx_instruction_text(d->in, text, sizeof text), what);
+    if (d->in == NULL)
+        snprintf(line, sizeof line, "%s", what);
+    else
+        snprintf(line, sizeof line, "line %u%s%s%s: %s: %s", d->in->place.line, d->in->place.file ? " (" : "",
+                 d->in->place.file ? ptx_place_text(d->module->text, &d->in->place, place, sizeof place) : "",
+                 d->in->place.file ? ")" : "", ptx_instruction_text(d->in, text, sizeof text), what);
+    ptx_errors_add(d->errors, line);
     return false;
 }
 
 bool decode_no_memory(struct decoder *d)
 {
-    if (!d->failed)
-        d->no_memory = true;
+    if (!d->failed) {
+        d->out_of_memory = true;
+        d->no_memory = d->errors->count == 0;
+        d->failed = !d->no_memory; /* the module is refused for an earlier error */
+    }
     return decode_refuse(d, "out of memory");
 }
 
@@ -165,6 +168,25 @@ static bool push_end(struct decoder *d)
     return decode_instruction(d, &end);
 }
 
+/* An unknown name, which has an error already. */
+static bool names_missing(const struct ptx_operand *operands, unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++)
+        if ((operands[i].symbol != NULL && operands[i].symbol->kind == PTX_MISSING) ||
+            names_missing(operands[i].items, operands[i].count))
+            return true;
+    return false;
+}
+
+/* The next instruction may be wrong, too. */
+static void decode_next(struct decoder *d, const struct ptx_instruction *in)
+{
+    if (d->partial && names_missing(in->operands, in->operand_count))
+        return;
+    decode_instruction(d, in);
+    d->failed = d->out_of_memory;
+}
+
 bool decode_function(struct decoder *d)
 {
     struct decode_state       *s = d->state;
@@ -175,10 +197,10 @@ bool decode_function(struct decoder *d)
         return decode_no_memory(d);
     for (uint32_t i = 0; i < text->code_count && !d->failed; i++) {
         s->op_of[i] = s->op_count;
-        decode_instruction(d, &text->code[i]);
+        decode_next(d, &text->code[i]);
     }
     s->op_of[text->code_count] = s->op_count;
-    if (!d->failed && push_end(d)) {
+    if (d->errors->count == 0 && push_end(d)) {
         resolve_targets(s);
         d->function->code = (struct emu_op *)ptx_alloc(d->module->memory, s->op_count, sizeof *s->ops);
         if (d->function->code != NULL)

@@ -15,8 +15,9 @@
  *       return true;                                           // d keeps errors of the calls above
  *   }
  *
- * The decoder keeps the first error, and the module is refused with "line 40
- * (ptx/attention/mma_softmax.ptx:12): ex2.approx.f64: ...".  So calls may follow each other without checks. */
+ * The decoder keeps the first error of an instruction, "line 40 (ptx/attention/mma_softmax.ptx:12): ex2.approx.f64:
+ * ...", so that calls may follow each other without checks.  It goes on with the next instruction, and the module is
+ * refused at the end. */
 #ifndef EMU_DECODE_H
 #define EMU_DECODE_H
 #include "tools/emu/machine/emu.h"
@@ -30,9 +31,10 @@ struct decoder {
     uint64_t                      taken; /* a bit for each modifier that has been read */
     int                           sm;    /* of the device */
     bool                          failed;
-    bool                          no_memory; /* that is why */
-    char                         *error;
-    size_t                        error_cap;
+    bool                          out_of_memory; /* that is why */
+    bool                          no_memory;     /* the same, and it is the first error */
+    bool                          partial;       /* the tree has no part that has errors */
+    struct ptx_errors            *errors;
     struct decode_state          *state; /* decode.c's own: rows, symbols, constants */
 };
 typedef bool emu_decode(struct decoder *d, struct emu_op *op);

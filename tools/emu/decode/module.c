@@ -24,8 +24,11 @@ struct loader {
 
 static bool refuse(struct loader *l, const struct ptx_place *place, const char *what, const char *name)
 {
-    if (!l->d.failed)
-        snprintf(l->d.error, l->d.error_cap, "line %u: %s '%s'", place->line, what, name);
+    char line[1024];
+    if (!l->d.failed && !l->d.partial) { /* otherwise it may follow from what is missing */
+        snprintf(line, sizeof line, "line %u: %s '%s'", place->line, what, name);
+        ptx_errors_add(l->d.errors, line);
+    }
     l->d.failed = true;
     return false;
 }
@@ -357,6 +360,8 @@ static bool decode_one(struct loader *l, struct emu_function *f)
         return true;
     if (!place_locals(l, f, at) || !decode_function(&l->d))
         return false;
+    if (l->d.errors->count > 0)
+        return true;
     if (l->d.state->rows > MOST_ROWS)
         return refuse(l, &f->text->place, "too many registers in", f->name);
     f->rows = l->d.state->rows;
@@ -391,10 +396,11 @@ static bool check_target(struct loader *l)
     bool                     fits = t->target_suffix == 'a'   ? t->target == sm
                                     : t->target_suffix == 'f' ? t->target / 10 == sm / 10 && t->target <= sm
                                                               : t->target <= sm;
-    char                     suffix[2] = {t->target_suffix, 0};
-    if (!fits)
-        snprintf(l->d.error, l->d.error_cap, ".target sm_%d%s does not run on this sm_%d", t->target, suffix,
-                 sm);
+    char                     suffix[2] = {t->target_suffix, 0}, line[96];
+    if (!fits) {
+        snprintf(line, sizeof line, ".target sm_%d%s does not run on this sm_%d", t->target, suffix, sm);
+        ptx_errors_add(l->d.errors, line);
+    }
     return fits;
 }
 
@@ -446,27 +452,27 @@ static bool build(struct loader *l)
     for (uint32_t i = 0; i < m->function_count; i++)
         if (!decode_one(l, &m->functions[i]))
             return false;
-    if (!place_frames(l))
+    if (l->d.errors->count > 0 || !place_frames(l))
         return false;
     m->constants = decode_build_constants(l->d.state);
     m->constant_rows = l->d.state->constants.row_count;
     return m->constants != NULL || decode_no_memory(&l->d);
 }
 
-static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result, char *log,
-                                     size_t cap)
+static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result,
+                                     struct ptx_errors *errors)
 {
     struct emu_module *m = (struct emu_module *)calloc(1, sizeof *m);
     *result = 2;
     if (m == NULL || (m->memory = ptx_memory_new()) == NULL) {
         free(m);
-        snprintf(log, cap, "out of memory");
+        ptx_errors_add(errors, ptx_no_memory_text);
         return NULL;
     }
     *result = 218;
-    m->text = ptx_parse(text, bytes, log, cap);
+    m->text = ptx_parse_all(text, bytes, errors);
     if (m->text == NULL) {
-        if (cap > 0 && strcmp(log, ptx_no_memory_text) == 0)
+        if (errors->cap > 0 && strcmp(errors->text, ptx_no_memory_text) == 0)
             *result = 2;
         emu_module_unload(m);
         return NULL;
@@ -475,22 +481,24 @@ static struct emu_module *new_module(const char *text, size_t bytes, unsigned in
 }
 
 struct emu_module *emu_module_load(const struct emu_settings *settings, const char *text, size_t bytes,
-                                   bool allocate, void *context, unsigned int *result, char *log, size_t cap)
+                                   bool allocate, void *context, unsigned int *result,
+                                   struct ptx_errors *errors)
 {
     struct loader l = {.settings = settings, .allocate = allocate, .context = context};
-    l.module = new_module(text, bytes, result, log, cap);
+    l.module = new_module(text, bytes, result, errors);
     if (l.module == NULL)
         return NULL;
+    l.d.partial = errors->count > 0;
+    l.allocate = allocate && !l.d.partial;
     l.module->sm = settings->sm;
     l.module->age = atomic_fetch_add(&modules, 1) + 1;
     l.d.module = l.module;
     l.d.sm = settings->sm;
-    l.d.error = log;
-    l.d.error_cap = cap;
+    l.d.errors = errors;
     l.d.state = (struct decode_state *)calloc(1, sizeof *l.d.state);
     if (l.d.state == NULL)
         decode_no_memory(&l.d);
-    else if (!check_target(&l))
+    else if (!l.d.partial && !check_target(&l))
         *result = 209;
     else if (build(&l))
         *result = 0;

@@ -4,10 +4,11 @@
 #include "tools/emu/machine/emu.h"
 
 /* Decode PTX for the device of `settings`, and give variables their memory and initial values.  NULL: *result
- * is a CUresult (218 invalid PTX, 222 version too new, 209 no code for this GPU, 2 out of memory), and log has
- * one line: "line 12 (ptx/attention/mask.ptx:7): ...".  `allocate` false: only find out whether it decodes. */
+ * is a CUresult (218 invalid PTX, 222 version too new, 209 no code for this GPU, 2 out of memory), and errors has
+ * lines such as "line 12 (ptx/attention/mask.ptx:7): ...".  `allocate` false: only find out whether it decodes. */
 struct emu_module       *emu_module_load(const struct emu_settings *settings, const char *text, size_t bytes,
-                                         bool allocate, void *context, unsigned int *result, char *log, size_t cap);
+                                         bool allocate, void *context, unsigned int *result,
+                                         struct ptx_errors *errors);
 void                     emu_module_unload(struct emu_module *module);
 struct emu_function     *emu_module_entry(struct emu_module *module, const char *name); /* NULL: none */
 const struct emu_global *emu_module_global(const struct emu_module *module, const char *name);

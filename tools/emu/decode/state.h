@@ -52,7 +52,8 @@ const struct placed *decode_find_placed(const struct decode_state *state, const 
 unsigned char *decode_build_constants(const struct decode_state *state);
 void           decode_free_state(struct decode_state *state);
 
-/* Decode the body of d->function, whose locals and parameters are placed. */
+/* Decode the body of d->function, whose locals and parameters are placed.  It has code only if there is no error
+ * (d->errors); false: nothing else can be decoded. */
 bool decode_function(struct decoder *d);
 
 /* class.c: may the instruction take this register, or this literal, for the type? */

@@ -254,10 +254,12 @@ void ptx_function(struct ptx_parser *p, struct ptx_linkage linkage, bool is_entr
 static struct ptx_function *want_function(struct ptx_parser *p)
 {
     uint32_t                 line = p->lex.token_line;
-    const struct ptx_name   *name = ptx_want_name(p, "a function");
+    struct ptx_name         *name = ptx_want_name(p, "a function");
     const struct ptx_symbol *s = name->symbol != NULL ? name->symbol->symbol : NULL;
-    if (s == NULL)
-        ptx_fail_at(p, line, "unknown name '%s'", name->text);
+    if (s == NULL) {
+        ptx_unknown(p, name, line);
+        ptx_leave_attempt(p);
+    }
     if (s->kind != PTX_FUNCTION)
         ptx_fail_at(p, line, "'%s' is not a function", name->text);
     return s->function;
@@ -265,12 +267,12 @@ static struct ptx_function *want_function(struct ptx_parser *p)
 
 void ptx_alias(struct ptx_parser *p)
 {
-    struct ptx_alias *a = (struct ptx_alias *)ptx_add(p, &p->aliases, sizeof *a);
-    a->line = p->lex.token_line;
-    a->alias = want_function(p);
+    struct ptx_alias a = {.line = p->lex.token_line};
+    a.alias = want_function(p);
     ptx_want_mark(p, ',');
-    a->of = want_function(p);
+    a.of = want_function(p);
     ptx_want_mark(p, ';');
+    *(struct ptx_alias *)ptx_add(p, &p->aliases, sizeof a) = a;
 }
 
 /* At the end of the text: an alias is a second function with the same body. */

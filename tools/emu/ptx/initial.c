@@ -50,8 +50,10 @@ static void address(struct ptx_parser *p, struct initial *in, struct ptx_relocat
     }
     struct ptx_name         *name = ptx_want_name(p, "the name of a variable or function");
     const struct ptx_symbol *symbol = ptx_resolve(p, name, &member);
-    if (symbol == NULL)
-        ptx_fail_last(p, "unknown name '%s'", name->text);
+    if (symbol == NULL) {
+        ptx_unknown(p, name, p->lex.last_line);
+        ptx_leave_attempt(p);
+    }
     bool variable = symbol->kind == PTX_VARIABLE && (symbol->space == PTX_GLOBAL || symbol->space == PTX_CONST);
     if (!variable && symbol->kind != PTX_FUNCTION)
         ptx_fail_last(p, "the address of '%s' is not a constant", name->text);

@@ -12,9 +12,10 @@ struct ptx_binding;
 struct ptx_name {
     const char         *text; /* in the module's memory */
     uint32_t            hash, bytes;
-    struct ptx_name    *next;   /* in its bucket */
-    bool                split;  /* the next two are known */
-    struct ptx_name    *prefix; /* the name without the number at its end; NULL: it has no number */
+    struct ptx_name    *next;    /* in its bucket */
+    bool                spoiled; /* an error may have left it without a declaration */
+    bool                split;   /* the next two are known */
+    struct ptx_name    *prefix;  /* the name without the number at its end; NULL: it has no number */
     uint64_t            number;
     struct ptx_binding *symbol;   /* innermost symbol of this name */
     struct ptx_binding *family;   /* innermost family `name<n>` */

@@ -13,8 +13,17 @@ static void keep_error(struct ptx_parser *p, uint32_t line, const char *format, 
     for (char *at = text; *at; at++) /* keep it one line, whatever the text contains */
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
             *at = '?';
-    if (p->error_cap)
-        snprintf(p->error, p->error_cap, "line %u: %s", line, text);
+    char said[sizeof text + 32];
+    snprintf(said, sizeof said, "line %u: %s", line, text);
+    ptx_errors_add(p->errors, said);
+}
+
+void ptx_note_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    keep_error(p, line, format, list);
+    va_end(list);
 }
 
 void ptx_fail(struct ptx_parser *p, const char *format, ...)
@@ -23,7 +32,7 @@ void ptx_fail(struct ptx_parser *p, const char *format, ...)
     va_start(list, format);
     keep_error(p, p->lex.token_line, format, list);
     va_end(list);
-    longjmp(p->out, 1);
+    ptx_leave_attempt(p);
 }
 
 void ptx_fail_last(struct ptx_parser *p, const char *format, ...)
@@ -32,7 +41,7 @@ void ptx_fail_last(struct ptx_parser *p, const char *format, ...)
     va_start(list, format);
     keep_error(p, p->lex.last_line, format, list);
     va_end(list);
-    longjmp(p->out, 1);
+    ptx_leave_attempt(p);
 }
 
 void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
@@ -41,15 +50,15 @@ void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
     va_start(list, format);
     keep_error(p, line, format, list);
     va_end(list);
-    longjmp(p->out, 1);
+    ptx_leave_attempt(p);
 }
 
 const char ptx_no_memory_text[] = "out of memory";
 
 void ptx_no_memory(struct ptx_parser *p)
 {
-    if (p->error_cap)
-        snprintf(p->error, p->error_cap, "%s", ptx_no_memory_text);
+    if (p->errors->count == 0) /* otherwise the text is refused anyway */
+        ptx_errors_add(p->errors, ptx_no_memory_text);
     longjmp(p->out, 1);
 }
 
@@ -193,13 +202,10 @@ static void declaration(struct ptx_parser *p)
     }
 }
 
-static void module(struct ptx_parser *p)
+static void declarations(struct ptx_parser *p)
 {
-    struct ptx_module *m = p->module;
-    ptx_scope_open(p);
-    ptx_next(p);
-    header(p);
     while (p->lex.kind != PTX_TOKEN_END) {
+        ptx_begin(p);
         if (ptx_take_dot(p, "file"))
             ptx_debug_file(p);
         else if (ptx_take_dot(p, "loc"))
@@ -213,6 +219,16 @@ static void module(struct ptx_parser *p)
         else
             declaration(p);
     }
+}
+
+static void module(struct ptx_parser *p)
+{
+    struct ptx_module *m = p->module;
+    ptx_scope_open(p);
+    ptx_next(p);
+    header(p);
+    while (!ptx_attempt(p, declarations))
+        ptx_skip_declaration(p);
     ptx_resolve_aliases(p);
     ptx_debug_finish(p);
     m->variables = (struct ptx_symbol **)ptx_take(p, &p->module_variables, 0, sizeof *m->variables,
@@ -231,9 +247,10 @@ static bool run(struct ptx_parser *p)
     return true;
 }
 
-struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap)
+struct ptx_module *ptx_parse_all(const char *text, size_t bytes, struct ptx_errors *errors)
 {
-    struct ptx_parser p = {.error = error, .error_cap = cap};
+    struct ptx_parser p = {.errors = errors};
+    char              said[64];
     while (bytes && text[bytes - 1] == 0) /* the NUL at the end of a string is not part of the text */
         bytes--;
     p.lex.at = text;
@@ -243,17 +260,27 @@ struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t
     p.scratch = ptx_memory_new();
     bool done = false;
     if (bytes > max_text) {
-        if (cap)
-            snprintf(error, cap, "line 1: the text has more than %zu bytes", max_text);
+        snprintf(said, sizeof said, "line 1: the text has more than %zu bytes", max_text);
+        ptx_errors_add(errors, said);
     } else if (p.memory != NULL && p.scratch != NULL) {
         done = run(&p);
-    } else if (cap) {
-        snprintf(error, cap, "%s", ptx_no_memory_text);
+    } else {
+        ptx_errors_add(errors, ptx_no_memory_text);
     }
     ptx_memory_free(p.scratch);
     if (done)
         return p.module;
     ptx_memory_free(p.memory);
+    return NULL;
+}
+
+struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap)
+{
+    struct ptx_errors  errors = {.text = error, .cap = cap, .most = 1};
+    struct ptx_module *module = ptx_parse_all(text, bytes, &errors);
+    if (errors.count == 0)
+        return module;
+    ptx_free(module);
     return NULL;
 }
 

@@ -53,11 +53,17 @@ static bool at_component(const struct ptx_parser *p)
     return p->lex.kind == PTX_TOKEN_DOT && (p->lex.touches || p->lex.token_line == p->lex.last_line);
 }
 
-static void special(struct ptx_parser *p, const struct ptx_name *name, uint32_t line)
+static void special(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 {
-    bool vector;
-    if (!ptx_is_special(name->text + 1, &vector))
-        ptx_fail_at(p, line, "unknown name '%s'", name->text);
+    static const struct ptx_symbol missing = {.kind = PTX_MISSING, .name = "", .vector = 1};
+    bool                           vector;
+    if (!ptx_is_special(name->text + 1, &vector)) { /* the rest of the instruction may have other errors */
+        ptx_unknown(p, name, line);
+        push(p, PTX_OP_REGISTER)->symbol = &missing;
+        if (at_component(p))
+            ptx_next(p);
+        return;
+    }
     const char *text = name->text + 1;
     if (at_component(p)) {
         char full[64];

@@ -1,7 +1,7 @@
 /* parse.h - what the parts of the parser share.
  *
- * The parser reads the text once.  ptx_fail leaves it from any depth, since everything that it allocates lies
- * in one of its two memories.  Lists grow in scratch memory; final lists are copied into the module's
+ * The parser reads the text once.  ptx_fail leaves a statement from any depth, since everything that the parser
+ * allocates lies in one of its two memories, and the parser goes on with the next statement (recover.c).  Lists grow in scratch memory; final lists are copied into the module's
  * memory. */
 #ifndef EMU_PTX_PARSE_H
 #define EMU_PTX_PARSE_H
@@ -42,10 +42,16 @@ struct ptx_parser {
     struct ptx_module *module;
     struct ptx_memory *memory, *scratch;
     struct ptx_lexer   lex;
-    jmp_buf            out;
-    char              *error;
-    size_t             error_cap;
-    unsigned int       depth; /* of recursion: expressions, lists */
+    jmp_buf            out;    /* of the whole parse */
+    jmp_buf           *again;  /* to where the innermost attempt began; NULL: none */
+    struct ptx_errors *errors; /* what is built after the first one is a tree, but not that of the text */
+    const char        *begin;  /* of the statement or declaration that is being read */
+    uint32_t           begin_line;
+    bool               restart; /* the next attempt must read a token first */
+    bool               lost;    /* an error has swallowed the rest of the text */
+    bool               drop;    /* the instruction has unknown names */
+    unsigned int       blocks;  /* that are open in the body */
+    unsigned int       depth;   /* of recursion: expressions, lists */
 
     struct ptx_name **buckets;
     size_t            bucket_count, name_count;
@@ -73,6 +79,9 @@ void ptx_fail_last(struct ptx_parser *p, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
 void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
+/* Keep an error and go on. */
+void ptx_note_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void  ptx_no_memory(struct ptx_parser *p) __attribute__((noreturn));
 void *ptx_keep(struct ptx_parser *p, size_t count, size_t size);    /* the module's memory */
 void *ptx_scratch(struct ptx_parser *p, size_t count, size_t size); /* until the end of the parse */
@@ -80,6 +89,23 @@ void *ptx_scratch(struct ptx_parser *p, size_t count, size_t size); /* until the
 void *ptx_add(struct ptx_parser *p, struct ptx_list *list, size_t size);
 /* Move the items from `from` on out of the list into the module's memory; NULL: there are none. */
 void *ptx_take(struct ptx_parser *p, struct ptx_list *list, size_t from, size_t size, unsigned int *count);
+
+/* ---- after an error (recover.c) ------------------------------------------------------------------------ */
+/* Call `part`, which reads statements or declarations until they end.  False: one of them has an error; call a skip
+ * function, then try again. */
+bool ptx_attempt(struct ptx_parser *p, void (*part)(struct ptx_parser *));
+void ptx_leave_attempt(struct ptx_parser *p) __attribute__((noreturn));
+/* A statement or a declaration begins at the current token. */
+static inline void ptx_begin(struct ptx_parser *p)
+{
+    p->begin = p->lex.text;
+    p->begin_line = p->lex.token_line;
+    p->drop = false;
+}
+/* Go on behind a statement of a function, whose body ends (p->blocks is 0) if there is no further one. */
+void ptx_skip_statement(struct ptx_parser *p);
+/* Go on behind a declaration or a function of the module. */
+void ptx_skip_declaration(struct ptx_parser *p);
 
 /* ---- tokens (token.c) ------------------------------------------------------------------------------ */
 void               ptx_number(struct ptx_parser *p); /* number.c */
@@ -128,6 +154,9 @@ int64_t ptx_constant_offset(struct ptx_parser *p);
 /* ---- scopes (symbol.c) ----------------------------------------------------------------------------- */
 void ptx_scope_open(struct ptx_parser *p);
 void ptx_scope_close(struct ptx_parser *p);
+void ptx_scope_drop(struct ptx_parser *p); /* the same, without a look at the labels */
+/* Keep the error, unless it follows from an earlier one: that of the statement that should have declared the name. */
+void ptx_unknown(struct ptx_parser *p, struct ptx_name *name, uint32_t line);
 /* Bind the name in the innermost scope; a second binding there is an error. */
 void ptx_bind(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *symbol, uint32_t line);
 /* `name<count>` */

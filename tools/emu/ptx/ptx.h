@@ -48,7 +48,15 @@ struct ptx_inlined {
     const char      *function; /* inlined here; may be NULL */
 };
 
-enum ptx_symbol_kind { PTX_REGISTER, PTX_VARIABLE, PTX_LABEL, PTX_FUNCTION, PTX_PROTOTYPE, PTX_TARGETS };
+enum ptx_symbol_kind {
+    PTX_REGISTER,
+    PTX_VARIABLE,
+    PTX_LABEL,
+    PTX_FUNCTION,
+    PTX_PROTOTYPE,
+    PTX_TARGETS,
+    PTX_MISSING /* an unknown name, in the tree of a text with errors */
+};
 
 /* One declared name.  `.reg .b32 %r<9>` is one symbol of 9 registers. */
 struct ptx_symbol {
@@ -159,7 +167,23 @@ struct ptx_module {
  * the call.  Nesting, counts and sizes are limited, so that hostile text ends in an error. */
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap);
 void               ptx_free(struct ptx_module *module);
-extern const char  ptx_no_memory_text[]; /* "out of memory" */
+
+/* All errors of a text in the order in which they were found: the first of them as lines "line 12: ...", divided by
+ * '\n'.  Initialise it with a buffer and the number of lines that are wanted. */
+enum { PTX_ERRORS = 100 }; /* as many as anyone reads */
+struct ptx_errors {
+    char        *text; /* of `cap` bytes; may be NULL if cap is 0 */
+    size_t       cap, bytes;
+    unsigned int most, kept, count; /* lines at most, lines in text, errors in all */
+};
+/* Add a line, unless it repeats the last one. */
+void ptx_errors_add(struct ptx_errors *errors, const char *line);
+/* The same as ptx_parse, but after an error the parser goes on with the next statement.  If there are errors, the
+ * tree (NULL: none could be built) has what was understood: functions without the statements that have errors, and
+ * PTX_MISSING for names that turned out to be unknown later. */
+struct ptx_module *ptx_parse_all(const char *text, size_t bytes, struct ptx_errors *errors);
+
+extern const char ptx_no_memory_text[]; /* "out of memory" */
 
 /* Memory that lives as long as the module: zeroed; NULL when it is out. */
 void              *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size);

@@ -26,6 +26,10 @@ static void instruction(struct ptx_parser *p, const struct guard *guard, const s
             ptx_operand(p, opcode->text);
         } while (ptx_take_mark(p, ','));
     ptx_want_mark(p, ';');
+    if (p->drop) {
+        p->operands.count = p->modifiers.count = 0;
+        return;
+    }
     if (p->code.count == MAX_CODE)
         ptx_fail(p, "more than %d instructions in a function", MAX_CODE);
     struct ptx_instruction *in = (struct ptx_instruction *)ptx_add(p, &p->code, sizeof *in);
@@ -49,10 +53,11 @@ static void guarded(struct ptx_parser *p)
     struct ptx_name         *name = ptx_want_name(p, "a predicate");
     const struct ptx_symbol *symbol = ptx_resolve(p, name, &member);
     if (symbol == NULL)
-        ptx_fail_at(p, p->lex.last_line, "unknown name '%s'", name->text);
-    if (symbol->kind != PTX_REGISTER || symbol->type != PTX_pred)
+        ptx_unknown(p, name, p->lex.last_line);
+    else if (symbol->kind != PTX_REGISTER || symbol->type != PTX_pred)
         ptx_fail_at(p, p->lex.last_line, "'%s' is not a predicate", name->text);
-    guard.number = symbol->first + (unsigned int)member;
+    else
+        guard.number = symbol->first + (unsigned int)member;
     uint32_t         line = p->lex.token_line;
     struct ptx_name *opcode = ptx_want_name(p, "an instruction");
     instruction(p, &guard, opcode, line);
@@ -96,12 +101,15 @@ static void targets(struct ptx_parser *p, struct ptx_name *name, bool of_calls, 
         uint32_t         at = ((uint32_t *)lines.items)[i];
         uint64_t         member;
         s->targets[i] = ptx_resolve(p, target, &member);
-        if (!of_calls && (s->targets[i] == NULL || s->targets[i]->kind == PTX_LABEL))
+        if (!of_calls && (s->targets[i] == NULL || s->targets[i]->kind == PTX_LABEL)) {
             ptx_await_label(p, (const struct ptx_symbol **)&s->targets[i], target, at);
-        else if (s->targets[i] == NULL)
-            ptx_fail_at(p, at, "unknown name '%s'", target->text);
-        else if (!of_calls || s->targets[i]->kind != PTX_FUNCTION)
-            ptx_fail_at(p, at, "'%s' is not a %s", target->text, of_calls ? "function" : "label");
+        } else if (s->targets[i] == NULL) {
+            ptx_unknown(p, target, at);
+            s->kind = PTX_MISSING;
+        } else if (!of_calls || s->targets[i]->kind != PTX_FUNCTION) {
+            ptx_note_at(p, at, "'%s' is not a %s", target->text, of_calls ? "function" : "label");
+            s->kind = PTX_MISSING;
+        }
     }
 }
 
@@ -142,14 +150,15 @@ static void directive(struct ptx_parser *p)
     }
 }
 
-void ptx_body(struct ptx_parser *p)
+static void statements(struct ptx_parser *p)
 {
-    for (unsigned int depth = 1; depth > 0;) {
+    while (p->blocks > 0) {
+        ptx_begin(p);
         if (ptx_take_mark(p, '{')) {
             ptx_scope_open(p);
-            depth++;
+            p->blocks++;
         } else if (ptx_at_mark(p, '}')) {
-            if (--depth > 0)
+            if (--p->blocks > 0)
                 ptx_scope_close(p);
             ptx_next(p);
         } else if (ptx_at_mark(p, '@')) {
@@ -163,5 +172,15 @@ void ptx_body(struct ptx_parser *p)
         } else {
             ptx_unexpected(p, "an instruction");
         }
+    }
+}
+
+void ptx_body(struct ptx_parser *p)
+{
+    p->blocks = 1;
+    while (!ptx_attempt(p, statements)) {
+        if (p->blocks == 0) /* what follows the body is wrong */
+            ptx_leave_attempt(p);
+        ptx_skip_statement(p);
     }
 }

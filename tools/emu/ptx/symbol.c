@@ -113,26 +113,36 @@ void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struc
     use->line = line;
 }
 
+void ptx_unknown(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
+{
+    const struct ptx_name *prefix = prefix_of(p, name);
+    p->drop = true;
+    if (!p->lost && !name->spoiled && (prefix == NULL || !prefix->spoiled))
+        ptx_note_at(p, line, "unknown name '%s'", name->text);
+}
+
 /* Resolve the uses that wait for labels of this scope; the others now wait in the scope around it. */
 static void settle(struct ptx_parser *p)
 {
-    struct ptx_pending *uses = (struct ptx_pending *)p->pending.items;
-    size_t              left = p->scope->pending;
+    static const struct ptx_symbol missing = {.kind = PTX_MISSING, .name = "", .vector = 1};
+    struct ptx_pending            *uses = (struct ptx_pending *)p->pending.items;
+    size_t                         left = p->scope->pending;
     for (size_t i = left; i < p->pending.count; i++) {
         struct ptx_symbol *symbol = ptx_resolve_here(p, uses[i].name);
         if (symbol != NULL && symbol->kind == PTX_LABEL)
             *uses[i].slot = symbol;
         else if (p->scope->depth > 1)
             uses[left++] = uses[i];
-        else if (*uses[i].slot == NULL)
-            ptx_fail_at(p, uses[i].line, "unknown name '%s'", uses[i].name->text);
+        else if (*uses[i].slot == NULL) {
+            ptx_unknown(p, uses[i].name, uses[i].line);
+            *uses[i].slot = &missing;
+        }
     }
     p->pending.count = left;
 }
 
-void ptx_scope_close(struct ptx_parser *p)
+void ptx_scope_drop(struct ptx_parser *p)
 {
-    settle(p);
     for (struct ptx_binding *b = p->scope->bindings; b != NULL; b = b->next) {
         if (b->family) {
             b->name->family = b->outer;
@@ -143,4 +153,10 @@ void ptx_scope_close(struct ptx_parser *p)
             b->name->prefix->numbered = b->numbered_outer;
     }
     p->scope = p->scope->parent;
+}
+
+void ptx_scope_close(struct ptx_parser *p)
+{
+    settle(p);
+    ptx_scope_drop(p);
 }
