@@ -90,6 +90,10 @@ TEST(test_what_follows)
     check(KERNEL "ret;\n}\n}\nmov.u32 %r1, %r2;\nret;\n}\n",
           "line 9: a variable or a function expected instead of '}'");
     check(KERNEL "ret;\n", "line 8: the body of 'k' does not end");
+    check(
+        HEADER
+        ".func (.reg .b32 r) f(.reg .b32 a, .reg .b32 b, .reg .b32 c) {\n# ret; }\n", /* nor has it registers */
+        "line 5: '#' has no meaning here");
     check(KERNEL "T: .calltargets f, k;\ncall (%r1), %d1, (%r2), T;\nmov.u64 %d1, f;\nret;\n}\n",
           "line 7: unknown name 'f'\nline 9: unknown name 'f'");
     check(KERNEL "T: .branchtargets L1, L2;\nbrx.idx %r1, T;\nL1: ret;\n}\n", "line 7: unknown name 'L2'");

@@ -266,7 +266,8 @@ static bool place_formals(struct loader *l, struct emu_function *f, struct ptx_s
         p->reg = EMU_NO_REG;
         p->bytes = (uint32_t)list[i]->bytes;
         if (list[i]->kind == PTX_REGISTER) {
-            p->reg = l->d.state->row_of[list[i]->first];
+            if (list[i]->first < f->text->register_count) /* only a body has registers */
+                p->reg = l->d.state->row_of[list[i]->first];
             p->bytes = ptx_type_bits(list[i]->type) / 8;
             continue;
         }
