@@ -56,7 +56,8 @@ enum {
     PTXPACK_LENGTHS_Q = 1,  /* [batch], of q; with packed rows at most starts_q[i + 1] - starts_q[i] */
     PTXPACK_LENGTHS_KV = 2, /* [batch], of k and v, with those that left_pad skips */
     PTXPACK_ROW_MAP = 4,    /* [batch], with dense k and v: sequence i is sequence row_map[i] of k and v */
-    PTXPACK_LEFT_PAD = 8    /* [batch], with dense or paged k and v: the first rows that are no keys */
+    PTXPACK_LEFT_PAD = 8    /* [batch], with dense or paged k and v: the first rows that are no keys; top-left
+                               masks count from the first key */
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
@@ -85,6 +86,7 @@ typedef struct ptxpack_attention_desc {
     int32_t      page_rows;   /* paged: a power of two up to 1024; otherwise 0 */
     int32_t      table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
     uint32_t     options;     /* PTXPACK_LENGTHS_Q, .. */
+    uint32_t     reserved;    /* 0 */
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -99,8 +101,8 @@ typedef struct ptxpack_attention_buffers {
      * is finite.  Address 0 means that all are 1. */
     uint64_t q_descale, k_descale, v_descale;
     /* Read where the descriptor's rows or options ask for them, and otherwise ignored; int32, multiples of 4
-     * bytes.  Lengths beyond the descriptor's are taken as those.  Entries of the page table that no key below
-     * the length needs are not read. */
+     * bytes.  Lengths beyond the descriptor's are taken as those, and those below 0 as 0; a left_pad is taken as at
+     * least 0 and at most the length.  Entries of the page table for pages without a key are not read. */
     uint64_t starts_q, starts_kv;   /* [batch + 1], packed */
     uint64_t lengths_q, lengths_kv; /* [batch] */
     uint64_t row_map, left_pad;     /* [batch] */
@@ -144,7 +146,8 @@ typedef struct ptxpack_descales {
 /* Compute the same on the CPU in double precision, to check results.  The inputs are in HOST memory.
  * `descales` matters only with PTXPACK_E4M3; NULL means that all are 1.  o (with the strides desc->o) and lse
  * ([batch][heads_q][seqlen_q]) are doubles, and either may be NULL.  The call runs on one thread and needs 8
- * bytes of memory for each element of k.  After an error the line is ptxpack_detail(NULL).
+ * bytes of memory for each of batch seqlen_kv heads_kv head_dim elements.  After an error the line is
+ * ptxpack_detail(NULL).
  *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL; nothing was written
  *   PTXPACK_E_MEMORY  some rows may have been written */
 PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
@@ -159,8 +162,8 @@ typedef struct ptxpack_attention_lengths {
 
 /* The same for such sequences: what they do not ask for may be NULL.  Rows of o and lse beyond a length keep
  * what they hold.
- *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries leads beyond the
- *                     rows that the descriptor states */
+ *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries is a length below 0
+ *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states */
 PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc,
                                                                const void *q, const void *k, const void *v,
                                                                const ptxpack_descales          *descales,
@@ -168,8 +171,8 @@ PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_att
                                                                double *o, double *lse);
 
 /* The floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
- * keeps, with sequences as long as the descriptor says.  FlashAttention's convention, which takes half of all pairs for causal masks, differs only by the
- * diagonal. */
+ * keeps, with sequences as long as the descriptor says.  FlashAttention's convention, which takes half of all
+ * pairs for causal masks, differs only by the diagonal. */
 PTXPACK_API double ptxpack_attention_flops(const ptxpack_attention_desc *desc);
 /* The least number of bytes to move: each input is read once, and each output is written once. */
 PTXPACK_API double ptxpack_attention_bytes(const ptxpack_attention_desc *desc);

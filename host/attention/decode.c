@@ -132,7 +132,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     int32_t          key_limit = (g->varlen ? ATTENTION_NO_LIMIT : INT32_MAX) - 4096;
     attention_ranges s = count_blocks(d, g, row);
     if (d->seqlen_kv > key_limit) {
-        snprintf(line, PLAN_LINE, "seqlen_kv exceeds %d", (int)key_limit);
+        snprintf(line, PLAN_LINE, "takes up to %d keys; seqlen_kv is %d", (int)key_limit, (int)d->seqlen_kv);
         return line;
     }
     if (s.tiles > block_limit / s.tile_blocks) {

@@ -67,6 +67,8 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
         return refuse(line, "kv_rows %d is not a ptxpack_rows", (int)d->kv_rows);
+    if (d->reserved != 0)
+        return refuse(line, "reserved is %u, not 0", (unsigned)d->reserved);
     if ((d->options & ~known) != 0)
         return refuse(line, "options has the unknown bits 0x%x", (unsigned)(d->options & ~known));
     if ((d->options & PTXPACK_ROW_MAP) != 0 && d->kv_rows != PTXPACK_ROWS_DENSE)
@@ -203,11 +205,11 @@ static ptxpack_status read_rows(const attention_geometry *g, const int32_t *cons
     return PTXPACK_OK;
 }
 
-/* The pages that the sequence's keys need. */
+/* The pages that the sequence's keys need; none without keys. */
 static ptxpack_status check_table(const ptxpack_attention_desc *d, const int32_t *table, int32_t i,
                                   const attention_sequence *s, char *line)
 {
-    for (int64_t page = s->first / d->page_rows; page * d->page_rows < s->keys; page++) {
+    for (int64_t page = s->first / d->page_rows; s->first < s->keys && page * d->page_rows < s->keys; page++) {
         int32_t id = table[(int64_t)i * d->table_width + page];
         if (id < 0 || id >= d->rows_kv)
             return refuse(line, "sequence %d: page_table[%lld] is %d, not one of %d pages", (int)i,

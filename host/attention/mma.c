@@ -34,9 +34,10 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
-    if (geometry->varlen && (desc->seqlen_q > MOST_ROWS || desc->seqlen_kv > MOST_ROWS)) {
-        snprintf(line, PLAN_LINE, "seqlen_q or seqlen_kv exceeds %d, with lengths of sequences",
-                 (int)MOST_ROWS);
+    const bool                    many_q = desc->seqlen_q > MOST_ROWS;
+    if (geometry->varlen && (many_q || desc->seqlen_kv > MOST_ROWS)) {
+        snprintf(line, PLAN_LINE, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
+                 many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? desc->seqlen_q : desc->seqlen_kv));
         return line;
     }
     for (int i = 0; i < TENSOR_COUNT; i++)

@@ -171,7 +171,7 @@ static void draw_lengths(append_image *image, random_state *random)
         if (starts != NULL)
             starts[i + 1] = starts[i] + (given != NULL ? d->seqlen_new + 2 : count);
         if (pad != NULL)
-            pad[i] = below(random, 9) - 3;
+            pad[i] = kind == 5 ? INT32_MIN : below(random, 9) - 3;
     }
 }
 

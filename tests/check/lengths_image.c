@@ -140,6 +140,7 @@ static void shuffle(random_state *random, int32_t *out, int32_t count)
     }
 }
 
+/* Only pages with a key are in the table. */
 static void draw_pages(lengths_image *image, random_state *random)
 {
     const ptxpack_attention_desc *d = &image->desc;
@@ -150,8 +151,11 @@ static void draw_pages(lengths_image *image, random_state *random)
     for (int32_t i = 0; i < d->batch; i++) {
         int32_t keys = image->arrays[ARRAY_LENGTHS_KV] != NULL ? image->arrays[ARRAY_LENGTHS_KV][i]
                                                                : d->seqlen_kv;
-        for (int32_t page = 0; page < d->table_width; page++)
-            table[i * d->table_width + page] = page * d->page_rows < keys ? order[next++] : NO_PAGE;
+        int32_t pad = image->arrays[ARRAY_LEFT_PAD] != NULL ? image->arrays[ARRAY_LEFT_PAD][i] : 0;
+        for (int32_t page = 0; page < d->table_width; page++) {
+            bool used = pad < keys && (page + 1) * d->page_rows > pad && page * d->page_rows < keys;
+            table[i * d->table_width + page] = used ? order[next++] : NO_PAGE;
+        }
     }
     free(order);
 }
@@ -162,9 +166,9 @@ static void draw_arrays(lengths_image *image, random_state *random)
     int32_t                     **arrays = image->arrays;
     draw_rows(image, random, ARRAY_STARTS_Q, ARRAY_LENGTHS_Q, d->seqlen_q, d->rows_q);
     draw_rows(image, random, ARRAY_STARTS_KV, ARRAY_LENGTHS_KV, d->seqlen_kv, d->rows_kv);
-    draw_pages(image, random);
     for (int32_t i = 0; i < d->batch && arrays[ARRAY_LEFT_PAD] != NULL; i++)
         arrays[ARRAY_LEFT_PAD][i] = draw_length(random, arrays[ARRAY_LENGTHS_KV][i]);
+    draw_pages(image, random);
     if (arrays[ARRAY_ROW_MAP] != NULL) {
         int32_t *order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order);
         if (order != NULL) {

@@ -282,7 +282,7 @@ class Refusals(unittest.TestCase):
                  lambda: ptxpack.attention(q, pages, pages, cu_seqlens_q=n, cu_seqlens_k=m, page_table=table)),
                 ("seqused_k is -1, and must be 0 or more", lambda: flash_attn_with_kvcache(dense_q, dense_k, dense_k, cache_seqlens=-1)),
                 ("page_rows 12 is not a power of two", lambda: ptxpack.attention(dense_q, odd, odd, page_table=table)),
-                ("PTXPACK_ROW_MAP needs dense k and v",
+                ("cache_batch_idx is for dense k and v, not with page_table",
                  lambda: ptxpack.attention(dense_q, pages, pages, page_table=table, cache_batch_idx=ints([0, 1]))),
                 ("page_table: its last dimension must be contiguous",
                  lambda: ptxpack.attention(dense_q, pages, pages, page_table=transposed(ints([[0, 1], [2, 3]]))))):

@@ -132,7 +132,7 @@ class _Append:
         keys = given.views["page_table"].shape[1] * rows_k if given.paged else rows_k
         positions, half = self.tables[0].shape if self.tables else (0, 0)
         heads_q = self._extents("q")[2] if "q" in self.tensors else 0
-        fields = (self.batch, rows if most is None else most, keys, heads, heads_q, dim, 2 * half, positions,
+        fields = (self.batch, most if self.packed and most is not None else rows, keys, heads, heads_q, dim, 2 * half, positions,
                   PACKED if self.packed else DENSE, PAGED if given.paged else DENSE, rows if self.packed else 0,
                   caches if given.paged or given.mapped else 0, rows_k if given.paged else 0, given.table_width(),
                   given.options)
@@ -151,7 +151,7 @@ class _Append:
         add = kernel("lengths_after.ptx", text=_ADD, THREADS=_THREADS, BEFORE=number is None, STARTS=self.packed)
         add((self.batch - 1) // _THREADS + 1, _THREADS, after, self.given["seqused_k"] if number is None else None,
             self.given["cu_seqlens_new"], (number or 0) + (0 if self.packed else self.rows), self.batch, stream=self.call.stream)
-        return _View("seqused_k", after, (self.batch,), (1,), "s32", self.call.first.device)
+        return _View("seqused_k", after, (self.batch,), (1,), "s32", self.call.first.device, keep=self.plan)
 
     def launch(self) -> tuple[Any, Union[int, _View]]:
         """Returns q rotated, or None, and the lengths after the append."""

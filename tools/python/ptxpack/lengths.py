@@ -84,6 +84,10 @@ class _Lengths(_Integers):
         self.packed_q, self.packed_k = ("cu_seqlens_" + which in self.views for which in "qk")
         if self.paged and self.packed_k:
             raise ArgumentError("cu_seqlens_k is for packed k and v, and page_table for paged ones; their lengths are seqused_k")
+        if self.mapped and (self.paged or self.packed_k):
+            raise ArgumentError("cache_batch_idx is for dense k and v, not with %s" % ("page_table" if self.paged else "cu_seqlens_k"))
+        if self.packed_k and "leftpad_k" in self.views:
+            raise ArgumentError("leftpad_k is for dense or paged k and v, not with cu_seqlens_k")
 
     def __bool__(self) -> bool:
         return bool(self.views or self.numbers)
