@@ -58,6 +58,15 @@ TEST(test_each_statement)
           "line 12: frob.u32 %r1: this instruction is not supported");
 }
 
+/* A '}' that closes a list ends no block; lines that continue a statement begin none. */
+TEST(test_braces)
+{
+    check(KERNEL "{\nld.global.v2.u32 {%r1, %r2.y}, [%d1];\nadd.u32 %r1;\n}\n"
+                 "call.uni (%r1.x),\nfunction,\n(\nfirst,\nsecond\n);\nadd.u32 %r2;\nret;\n}\n",
+          "line 8: '%r' has no component '.y'\nline 11: '%r' has no component '.x'\n"
+          "line 9: add.u32 %r1: 1 operands instead of 3\nline 17: add.u32 %r2: 1 operands instead of 3");
+}
+
 TEST(test_several_functions)
 {
     check(
@@ -86,7 +95,8 @@ TEST(test_what_follows)
     check(HEADER ".func f(.param .u63 a) { ret; }\n.visible .entry k() { call f, (1);\n ret; }\n",
           "line 4: '.u63' has no meaning in this declaration");
     check(KERNEL "L1: # add.u32 %r1, %r2, %r3;\nbra L1;\nret;\n}\n", "line 7: '#' has no meaning here");
-    check(KERNEL "bra L1;\n/* this comment hides the rest\nL1: ret;\n}\n", "line 8: this comment does not end");
+    check(KERNEL "bra L1;\nmov.u32 %r1, %r2;\n/* this comment hides the rest\nL1: ret;\n}\n",
+          "line 9: this comment does not end");
     check(KERNEL "ret;\n}\n}\nmov.u32 %r1, %r2;\nret;\n}\n",
           "line 9: a variable or a function expected instead of '}'");
     check(KERNEL "ret;\n", "line 8: the body of 'k' does not end");
