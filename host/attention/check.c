@@ -4,12 +4,13 @@
 #include <float.h>
 #include <math.h>
 
+#include "host/plan/memory.h"
+
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-/* The bytes that the kernels copy at once: rows consist of whole chunks and start at one. */
-enum { CHUNK = 16 };
+enum { CHUNK = 16 }; /* the bytes that the kernels copy at once: rows consist of whole chunks */
 
 /* ---- sizes and enumerations --------------------------------------------------------------------- */
 static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
@@ -79,90 +80,25 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
 }
 
 /* ---- strides ------------------------------------------------------------------------------------ */
-/* One dimension of a tensor around its contiguous head_dim elements. */
-typedef struct dimension {
-    const char *name;
-    int64_t     extent, stride;
-} dimension;
-
-static void compact(dimension dims[3], int64_t head_dim)
-{
-    dims[2].stride = head_dim;
-    dims[1].stride = head_dim * dims[2].extent; /* < 2^39 */
-    dims[0].stride = 0;
-    if (__builtin_mul_overflow(dims[1].stride, dims[1].extent, &dims[0].stride))
-        dims[0].stride = INT64_MAX; /* found by the overflow check, when batch > 1 */
-}
-
-static ptxpack_status check_strides(const char *tensor, bool written, int step, const dimension dims[3],
-                                    char *line)
-{
-    for (int i = 0; i < 3; i++) {
-        const dimension *d = &dims[i];
-        if (d->stride < 0)
-            return refuse(line, "%s.%s: stride %lld is negative", tensor, d->name, (long long)d->stride);
-        if (d->stride % step != 0 && d->stride != INT64_MAX)
-            return refuse(line, "%s.%s: stride %lld is not a multiple of %d elements", tensor, d->name,
-                          (long long)d->stride, step);
-        if (written && d->extent > 1 && d->stride == 0)
-            return refuse(line, "%s.%s: stride 0 would write every element %lld times", tensor, d->name,
-                          (long long)d->extent);
-    }
-    return PTXPACK_OK;
-}
-
-/* Walk through the dimensions from the smallest stride to the largest: each must step over everything inside
- * it.  *span becomes the number of elements from the first to the end of the last. */
-static ptxpack_status check_nesting(const char *tensor, const dimension dims[3], int64_t head_dim,
-                                    int64_t *span, char *line)
-{
-    bool done[3] = {false, false, false};
-    *span = head_dim;
-    for (int step = 0; step < 3; step++) {
-        int next = -1;
-        for (int i = 0; i < 3; i++)
-            if (!done[i] && (next < 0 || dims[i].stride < dims[next].stride))
-                next = i;
-        done[next] = true;
-        const dimension *d = &dims[next];
-        if (d->stride == 0)
-            continue; /* a repeated input, or extent 1 */
-        if (d->stride < *span)
-            return refuse(line, "%s.%s: stride %lld overlaps the %lld elements inside it", tensor, d->name,
-                          (long long)d->stride, (long long)*span);
-        int64_t reach;
-        if (__builtin_mul_overflow(d->stride, d->extent - 1, &reach) ||
-            __builtin_add_overflow(*span, reach, span) || *span > INT64_MAX / 2)
-            return refuse(line, "%s.%s: stride %lld times %lld overflows 64-bit byte offsets", tensor, d->name,
-                          (long long)d->stride, (long long)d->extent);
-    }
-    return PTXPACK_OK;
-}
-
 static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor, attention_tensor *out,
                                      char *line)
 {
     const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
-    const char            *name = attention_tensor_names[tensor];
     bool                   keys = tensor == TENSOR_K || tensor == TENSOR_V;
-    size_t                 bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
-    dimension              dims[3] = {
-                     {"batch", 0, s->batch},
-                     {"row", 0, s->row},
-                     {"head", keys ? d->heads_kv : d->heads_q, s->head},
-    };
-    attention_extents(d, tensor, &dims[0].extent, &dims[1].extent);
-    if (s->batch == 0 && s->row == 0 && s->head == 0)
-        compact(dims, d->head_dim);
-    for (int i = 0; i < 3; i++)
-        if (dims[i].extent == 1)
-            dims[i].stride = 0;
-    int64_t        span;
-    ptxpack_status status = check_strides(name, tensor == TENSOR_O, (int)(CHUNK / bytes), dims, line);
+    const size_t           bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
+    memory_shape           shape = {.name = attention_tensor_names[tensor],
+                                    .written = tensor == TENSOR_O,
+                                    .extent = {0, 0, keys ? d->heads_kv : d->heads_q},
+                                    .stride = {s->batch, s->row, s->head},
+                                    .elements = d->head_dim,
+                                    .element_bytes = bytes};
+    memory_tensor          found;
+    attention_extents(d, tensor, &shape.extent[MEMORY_BATCH], &shape.extent[MEMORY_ROW]);
+    ptxpack_status status = memory_resolve(&shape, &found, line);
     if (status == PTXPACK_OK)
-        status = check_nesting(name, dims, d->head_dim, &span, line);
-    if (status == PTXPACK_OK)
-        *out = (attention_tensor){dims[0].stride, dims[1].stride, dims[2].stride, (uint64_t)span * bytes};
+        *out = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes,
+                                  found.stride[MEMORY_ROW] / (int64_t)bytes,
+                                  found.stride[MEMORY_HEAD] / (int64_t)bytes, found.bytes};
     return status;
 }
 
@@ -202,62 +138,39 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
-typedef struct range {
-    const char *name;
-    uint64_t    address, bytes, alignment;
-    bool        optional; /* address 0: there is none */
-} range;
-
-static ptxpack_status check_range(const range *r, char *line)
-{
-    if (r->address == 0)
-        return r->optional ? PTXPACK_OK : refuse(line, "%s is null", r->name);
-    if (r->address % r->alignment != 0)
-        return refuse(line, "%s: address 0x%llx is not a multiple of %d bytes", r->name,
-                      (unsigned long long)r->address, (int)r->alignment);
-    if (r->address + r->bytes < r->address)
-        return refuse(line, "%s: address 0x%llx plus its %llu bytes wraps around", r->name,
-                      (unsigned long long)r->address, (unsigned long long)r->bytes);
-    return PTXPACK_OK;
-}
-
-static bool overlap(const range *a, const range *b)
-{
-    return a->address != 0 && b->address != 0 && a->address < b->address + b->bytes &&
-           b->address < a->address + a->bytes;
-}
-
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     /* from WRITTEN on: outputs, and what is written besides; then the arrays */
     enum { WRITTEN = 6, ARRAYS = 9, RANGES = ARRAYS + ARRAY_COUNT };
-    uint64_t scales = geometry->descale_bytes; /* 0: not looked at */
-    range    ranges[RANGES] = {
-           {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
-           {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
-           {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
-           {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
-           {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
-           {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
-           {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
-           {"lse", b->lse, geometry->lse_bytes, 4, true},
-           {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
+    uint64_t     scales = geometry->descale_bytes; /* 0: not looked at */
+    memory_range ranges[RANGES] = {
+        {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
+        {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
+        {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
+        {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
+        {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
+        {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
+        {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
+        {"lse", b->lse, geometry->lse_bytes, 4, true},
+        {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
     };
     for (int i = 0; i < ARRAY_COUNT; i++)
-        ranges[ARRAYS + i] = (range){attention_array_names[i], attention_array(geometry, b, i),
-                                     geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
+        ranges[ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
+                                            geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
     int count = geometry->varlen ? RANGES : ARRAYS;
     for (int i = 0; i < count; i++) {
-        ptxpack_status status = check_range(&ranges[i], line);
+        ptxpack_status status = memory_check(&ranges[i], line);
         if (status != PTXPACK_OK)
             return status;
     }
     for (int written = WRITTEN; written < ARRAYS; written++)
-        for (int i = 0; i < count; i++)
-            if ((i < written || i >= ARRAYS) && overlap(&ranges[written], &ranges[i]))
-                return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name, ranges[i].name,
-                              (unsigned long long)ranges[written].address,
-                              (unsigned long long)ranges[i].address);
+        for (int i = 0; i < count; i++) {
+            ptxpack_status status = i < written || i >= ARRAYS
+                                        ? memory_refuse_overlap(&ranges[written], &ranges[i], line)
+                                        : PTXPACK_OK;
+            if (status != PTXPACK_OK)
+                return status;
+        }
     return PTXPACK_OK;
 }

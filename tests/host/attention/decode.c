@@ -174,7 +174,7 @@ static void too_many_rows_are_refused(void **state)
                         "seqlen_kv 2147479551: the keys of 274877906944 heads are more than 1073741823 blocks");
     d.seqlen_kv = INT32_MAX;
     assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_8x8"), line),
-                        "seqlen_kv exceeds 2147479551");
+                        "takes up to 2147479551 keys; seqlen_kv is 2147483647");
     d = problem(1, 1, 8, 8, 64);
     d.v = (ptxpack_strides){.row = (int64_t)1 << 31, .head = 128};
     assert_int_equal(plan_resolve(&attention_op, NULL, NULL, &d, &g, &p, line), PTXPACK_OK);
