@@ -88,6 +88,9 @@ static ptxpack_status check_pages(const ptxpack_attention_desc *d, char *line)
     if ((int64_t)d->table_width * d->page_rows < d->seqlen_kv)
         return refuse(line, "table_width %d times page_rows %d is less than seqlen_kv %d", (int)d->table_width,
                       (int)d->page_rows, (int)d->seqlen_kv);
+    if ((uint64_t)d->batch * (uint64_t)d->table_width > UINT32_MAX) /* kernels number the entries in 32 bits */
+        return refuse(line, "batch %d times table_width %d exceeds the 4294967295 entries of a page table",
+                      (int)d->batch, (int)d->table_width);
     return PTXPACK_OK;
 }
 

@@ -40,6 +40,7 @@ static void large_page(ptxpack_attention_desc *d) { paged(d), d->page_rows = 204
 static void negative_page(ptxpack_attention_desc *d) { paged(d), d->page_rows = -4; }
 static void no_table(ptxpack_attention_desc *d) { paged(d), d->table_width = 0; }
 static void short_table(ptxpack_attention_desc *d) { paged(d), d->table_width = 1; }
+static void large_table(ptxpack_attention_desc *d) { paged(d), d->batch = 3, d->table_width = 1431655766; }
 static void short_page_stride(ptxpack_attention_desc *d)
 {
     paged(d);
@@ -67,6 +68,7 @@ static const struct {
     {negative_page, "page_rows is -4"},
     {no_table, "table_width is 0"},
     {short_table, "table_width 1 times page_rows 4 is less than seqlen_kv 7"},
+    {large_table, "batch 3 times table_width 1431655766 exceeds the 4294967295 entries of a page table"},
     {short_page_stride, "k.batch: stride 64 overlaps"},
 };
 
