@@ -341,6 +341,14 @@ TEST(test_wrong_maps_are_found)
     p.at[1] = TENSOR_ROOM / 256 - 4;
     encode(&p, tensor_address, map_bytes);
     expect_report(kernel(&p, FENCE SYNC, LOAD, WAIT), &p, 1, 700, "outside");
+    for (int outside = 0; outside < 2;
+         outside++) { /* the map begins 64 rows before the tensor, where no memory is */
+        plain_problem(&p);
+        p.dim[1] = 128;
+        p.at[1] = outside ? 128 : 64;
+        encode(&p, tensor_address - 64 * 256, map_bytes);
+        expect_report(kernel(&p, FENCE SYNC, LOAD, WAIT), &p, 1, outside ? 700 : 0, outside ? "outside" : "");
+    }
     plain_problem(&p);
     map_bytes[9] ^= 1;
     expect_report(kernel(&p, FENCE SYNC, LOAD, WAIT), &p, 1, 715, "changed after it was encoded");

@@ -140,6 +140,17 @@ static bool read_map(struct emu_warp *w, const struct emu_op *op, int lane, stru
     return false;
 }
 
+/* A load of a box of which nothing is in the tensor touches the address of the tensor map, as on an H200: a map that lies
+ * before its tensor, to address rows of any sequence, faults there. */
+static bool touch_map(const struct tensor_copy *c)
+{
+    const struct async_op  *a = &c->signal.op;
+    const struct tensor_op *o = (const struct tensor_op *)a->op->data;
+    struct emu_ref          ref;
+    return o->target.way != BULK_LOAD || emu_memory_range(a->warp, a->op, a->lane, EMU_GLOBAL, c->map.address,
+                                                          16, 1, EMU_READ | EMU_NO_JUDGE | EMU_GRANULE, &ref);
+}
+
 /* The range of global memory that holds all rows of the box. */
 static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
 {
@@ -154,7 +165,7 @@ static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
         end = row.global + row.inside > end ? row.global + row.inside : end;
     }
     if (end == 0)
-        return true;
+        return touch_map(c);
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     return emu_memory_range(a->warp, a->op, a->lane, EMU_GLOBAL, first, end - first, 1,
                             (o->target.way == BULK_LOAD ? EMU_READ : EMU_WRITE) | EMU_NO_JUDGE | EMU_GRANULE,
