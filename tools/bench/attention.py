@@ -136,14 +136,14 @@ def candidates(pack, q, k, causal, fa2):
 
 
 def attend(q, k, v, causal, kind):
-    """One head in `kind`, the product reordered as FlashAttention's tests do for the lower precision; for fp8 in
-    bf16 with its probabilities rounded to fp8."""
+    """One head in `kind`, its causal mask bottom right, the product reordered as FlashAttention's tests do for the lower
+    precision; for fp8 in bf16 with its probabilities rounded to fp8."""
     native = torch.bfloat16 if kind == torch.float8_e4m3fn else kind
     q, k, v = (x.to(native) for x in (q, k, v))
     scale = q.shape[-1] ** -0.5
     scores = (q * scale) @ k.T if kind == torch.float32 else q @ (k * scale).T
     if causal:
-        above = torch.ones(scores.shape, dtype=torch.bool, device=scores.device).triu(1)
+        above = torch.ones(scores.shape, dtype=torch.bool, device=scores.device).triu(1 + k.shape[0] - q.shape[0])
         scores.masked_fill_(above, float("-inf"))
     chances = torch.softmax(scores, -1)
     if kind == torch.float8_e4m3fn:
