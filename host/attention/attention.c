@@ -78,7 +78,7 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
 }
 
 /* The index is 4 kind + 2 padded + softcap; a kind is a mask, or how sequences with lengths of their own are
- * stored, for which masks are not builds. */
+ * stored, with a mask. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -93,17 +93,19 @@ static const struct {
     const char  *name;
     ptxpack_rows rows;
     int32_t      page_rows;
+    unsigned     mask;
 } storages[] = {
-    {"lengths", PTXPACK_ROWS_DENSE, 0},
-    {"pages", PTXPACK_ROWS_PAGED, 64},
-    {"small pages", PTXPACK_ROWS_PAGED, 1},
+    {"lengths", PTXPACK_ROWS_DENSE, 0, 0},        {"pages", PTXPACK_ROWS_PAGED, 64, 0},
+    {"small pages", PTXPACK_ROWS_PAGED, 1, 0},    {"lengths causal", PTXPACK_ROWS_DENSE, 0, 1},
+    {"lengths window", PTXPACK_ROWS_DENSE, 0, 2}, {"pages causal", PTXPACK_ROWS_PAGED, 64, 1},
+    {"pages window", PTXPACK_ROWS_PAGED, 64, 2},
 };
 enum { MASKS = sizeof masks / sizeof masks[0], STORAGES = sizeof storages / sizeof storages[0] };
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned kind = index / 4, mask = kind < MASKS ? kind : 0;
+    unsigned kind = index / 4, mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
     bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
@@ -115,7 +117,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
     };
     /* clang-format on */
-    if (kind >= MASKS) {
+    if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options = PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
         d.page_rows = storages[kind - MASKS].page_rows;

@@ -18,7 +18,8 @@
  * Threads  A plan is immutable, so threads may share it.  A launch takes no lock, allocates nothing, and can be
  *          captured in a CUDA graph.
  * Method   The method is FlashAttention-2 (Dao, arXiv 2307.08691) in ptx/attention/mma.ptx.  On Hopper
- *          ptx/attention/wgmma.ptx uses wgmma, TMA, and a softmax that rarely computes maxima.  Where at most 16
+ *          ptx/attention/wgmma.ptx uses wgmma, TMA, and a softmax that rarely computes maxima; sequences with
+ *          lengths of their own reach it by ragged tensor maps (as Triton has them).  Where at most 16
  *          query rows share a key head (decoding), ptx/attention/decode.ptx divides the keys among all blocks
  *          and merges the parts by their log-sum-exps, in a fixed order. */
 #ifndef PTXPACK_ATTENTION_H

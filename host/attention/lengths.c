@@ -248,6 +248,18 @@ ptxpack_status attention_read_sequence(const ptxpack_attention_desc *d, const at
     return d->kv_rows == PTXPACK_ROWS_PAGED ? check_table(d, l->page_table, i, out, line) : PTXPACK_OK;
 }
 
+const char *attention_refuse_reach(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                   char line[PLAN_LINE])
+{
+    enum { MOST_ROWS = ATTENTION_NO_LIMIT / 2 - 4096 };
+    const bool many_q = d->seqlen_q > MOST_ROWS;
+    if (!g->varlen || (!many_q && d->seqlen_kv <= MOST_ROWS))
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
+                many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? d->seqlen_q : d->seqlen_kv));
+    return line;
+}
+
 const char *attention_refuse_lengths(const attention_geometry *geometry, char line[PLAN_LINE])
 {
     if (!geometry->varlen)

@@ -29,17 +29,13 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
  * rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    enum { TANH_ISA = 70, MOST_ROWS = ATTENTION_NO_LIMIT / 2 - 4096 };
+    enum { TANH_ISA = 70 };
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
-    const bool                    many_q = desc->seqlen_q > MOST_ROWS;
-    if (geometry->varlen && (many_q || desc->seqlen_kv > MOST_ROWS)) {
-        snprintf(line, PLAN_LINE, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
-                 many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? desc->seqlen_q : desc->seqlen_kv));
+    if (attention_refuse_reach(desc, geometry, line) != NULL)
         return line;
-    }
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
             snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],

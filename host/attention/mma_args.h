@@ -4,7 +4,7 @@
 #define PTXPACK_ATTENTION_MMA_ARGS_H
 #include "host/plan/arguments.h"
 
-/* What both have for sequences with lengths of their own (VARLEN): arrays, and numbers. */
+/* What these and ptx/attention/wgmma.ptx have for sequences with lengths of their own (VARLEN): arrays, and numbers. */
 /* clang-format off */
 #define ATTENTION_ARRAYS(X, S)                                                                         \
     X(S, uint64_t, starts_q,      "ARG_STARTS_Q")      /* device addresses; 0: not given */            \

@@ -27,11 +27,14 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan);
 
-/* What the rows of mma.ptx and decode.ptx are told of sequences with lengths of their own; all 0 of others. */
+/* What kernels are told of sequences with lengths of their own; all 0 of others. */
 attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *desc,
                                                   const attention_geometry     *geometry);
 /* From one sequence to the next in the LSE, in elements. */
 int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
+/* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */
+const char *attention_refuse_reach(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                   char line[PLAN_LINE]);
 /* The arrays that a launch brings. */
 attention_addresses attention_find_addresses(const attention_geometry        *geometry,
                                              const ptxpack_attention_buffers *buffers);

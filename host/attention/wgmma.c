@@ -7,13 +7,26 @@
 #include "wgmma_symbols.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
+/* With lengths in memory a limit may bind in some sequence even if not in the longest one. */
+static bool limited_left(const attention_geometry *g)
+{
+    return g->varlen ? g->reach_left < ATTENTION_NO_LIMIT : g->limited_left;
+}
+
+static bool limited_right(const attention_geometry *g)
+{
+    return g->varlen ? g->reach_right < ATTENTION_NO_LIMIT || limited_left(g) : g->limited_right;
+}
+
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_geometry *g = (const attention_geometry *)problem->geometry;
     ptxpack_dtype             dtype = ((const ptxpack_attention_desc *)problem->desc)->dtype;
     symbol_add(list, "BF16", dtype != PTXPACK_F16); /* of O, and of 16-bit inputs */
-    symbol_add(list, "LIMITED_LEFT", g->limited_left);
-    symbol_add(list, "LIMITED_RIGHT", g->limited_right);
+    symbol_add(list, "VARLEN", g->varlen);
+    symbol_add(list, "PAGED", ((const ptxpack_attention_desc *)problem->desc)->kv_rows == PTXPACK_ROWS_PAGED);
+    symbol_add(list, "LIMITED_LEFT", limited_left(g));
+    symbol_add(list, "LIMITED_RIGHT", limited_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
@@ -58,10 +71,29 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = g->limited_right && !g->limited_left ? heads : 1;
-    int64_t section = heads * (d->heads_q / d->heads_kv);
-    tiles->section_heads = (int32_t)(section < tiles->heads_total ? section : tiles->heads_total);
+    heads = limited_right(g) && !limited_left(g) ? heads : 1;
+    int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
+    tiles->section_heads = (int32_t)(section < most ? section : most);
+    if (d->q_rows == PTXPACK_ROWS_PACKED) { /* a sequence has at most one block that is not full */
+        int64_t packed = d->heads_q * (d->rows_q / block_m + d->batch);
+        tiles->tiles_total = (int32_t)(packed < tiles->tiles_total ? packed : tiles->tiles_total);
+    }
     return PTXPACK_OK;
+}
+
+/* Lengths in memory: of 16-bit types; of pages whole boxes, whose first row is a key. */
+static const char *refuse_lengths(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                  const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    enum { LEAST_PAGE = 8 }; /* rows of the swizzle's pattern */
+    if (ptxpack_variant_parameter(row, "FP8", 0) != 0)
+        return attention_refuse_lengths(g, line);
+    if (d->kv_rows != PTXPACK_ROWS_PAGED ||
+        (d->page_rows >= LEAST_PAGE && (d->options & PTXPACK_LEFT_PAD) == 0))
+        return attention_refuse_reach(d, g, line);
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes pages of %d rows or more, without a pad on the left",
+                LEAST_PAGE);
+    return line;
 }
 
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
@@ -70,18 +102,21 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const char                   *missing = ptxpack_tensor_map_refusal(problem->handle);
     attention_tiles               tiles;
+    const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
-    if (attention_refuse_lengths(geometry, line) != NULL)
+    if (refuse_lengths(desc, geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
         return line;
     }
-    for (int i = 0; i < TENSOR_COUNT; i++)
+    for (int i = 0; i < TENSOR_COUNT; i++) {
+        box.box_dim[1] = block_n;
         if (ptxpack_attention_wgmma_map(desc, geometry, i, &box) != PTXPACK_OK) {
             snprintf(line, PLAN_LINE, "%s", ptxpack_detail(NULL));
             return line;
         }
+    }
     return count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) == PTXPACK_OK
                ? NULL
                : line;
@@ -103,6 +138,22 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->section_heads = tiles->section_heads;
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+}
+
+static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,
+                         const attention_geometry *g)
+{
+    const attention_lengths_numbers from = attention_count_lengths(d, g);
+    const attention_tensor         *t = g->tensor;
+    ATTENTION_LENGTHS(ARGUMENT_COPY, );
+    if (!g->varlen)
+        return;
+    to->lse_batch = attention_lse_batch(d);
+    to->batch = d->batch;
+    to->q_apart = attention_wgmma_rows_apart(d, &t[TENSOR_Q]);
+    to->k_apart = attention_wgmma_rows_apart(d, &t[TENSOR_K]);
+    to->v_apart = attention_wgmma_rows_apart(d, &t[TENSOR_V]);
+    to->o_apart = attention_wgmma_rows_apart(d, &t[TENSOR_O]);
 }
 
 /* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
@@ -128,6 +179,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
         status = encode_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
+    fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
+    plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     head->workspace = head->counters = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
     head->grid[0] = grid_of(problem->sm_count, row, tiles.tiles_total);
     return status;
@@ -137,17 +190,20 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
 {
     const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
-    attention_wgmma_arguments       *a = (attention_wgmma_arguments *)arguments;
-    argument_tensor_map *const       maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
+    const ptxpack_attention_plan    *plan = (const ptxpack_attention_plan *)head;
+    attention_wgmma_arguments       *to = (attention_wgmma_arguments *)arguments;
+    const attention_addresses        from = attention_find_addresses(&plan->geometry, b);
+    argument_tensor_map *const       maps[TENSOR_COUNT] = {&to->map_q, &to->map_k, &to->map_v, &to->map_o};
     const uint64_t                   addresses[TENSOR_COUNT] = {b->q, b->k, b->v, b->o};
     ptxpack_status                   status = PTXPACK_OK;
     (void)grid;
-    a->lse = b->lse;
-    a->workspace = b->workspace;
-    if (((const ptxpack_attention_plan *)head)->geometry.descale_bytes != 0) {
-        a->q_descale = b->q_descale;
-        a->k_descale = b->k_descale;
-        a->v_descale = b->v_descale;
+    to->lse = b->lse;
+    to->workspace = b->workspace;
+    ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    if (plan->geometry.descale_bytes != 0) {
+        to->q_descale = b->q_descale;
+        to->k_descale = b->k_descale;
+        to->v_descale = b->v_descale;
     }
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
         status = ptxpack_tensor_map_replace(head->handle, attention_tensor_names[i], addresses[i], maps[i]);
@@ -159,8 +215,15 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_wgmma_layout(row, (attention_wgmma_layout *)layout);
 }
 
-/* full, causal, left, window; full softcap, window softcap: the others with a softcap lie between these. */
-static const uint8_t        corners[] = {0, 4, 12, 8, 1, 9};
+/* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
+ * pages: the others lie between these. */
+static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41};
+enum { EQUAL_LENGTHS = 6 }; /* corners */
+static size_t corners_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners;
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 const plan_method           attention_wgmma = {
               .file = "attention/wgmma.ptx",
@@ -176,4 +239,5 @@ const plan_method           attention_wgmma = {
               .address = address,
               .corners = corners,
               .corner_count = sizeof corners,
+              .corners_of = corners_of,
 };

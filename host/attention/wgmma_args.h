@@ -2,11 +2,11 @@
  * one .param struct. */
 #ifndef PTXPACK_ATTENTION_WGMMA_ARGS_H
 #define PTXPACK_ATTENTION_WGMMA_ARGS_H
-#include "host/plan/arguments.h"
+#include "mma_args.h"
 
 /* clang-format off */
 #define ATTENTION_WGMMA_ARGUMENTS(X, S)                                                                                    \
-    X(S, argument_tensor_map, map_q,         "ARG_MAP_Q")         /* rank 4: head_dim, sequence, head, batch */            \
+    X(S, argument_tensor_map, map_q,         "ARG_MAP_Q")         /* rank 4: head_dim, sequence, head, batch; ragged */    \
     X(S, argument_tensor_map, map_k,         "ARG_MAP_K")                                                                  \
     X(S, argument_tensor_map, map_v,         "ARG_MAP_V")                                                                  \
     X(S, argument_tensor_map, map_o,         "ARG_MAP_O")                                                                  \
@@ -26,7 +26,16 @@
     X(S, int32_t,             heads_total,   "ARG_HEADS_TOTAL")   /* batch * heads_q */                                    \
     X(S, int32_t,             section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours */                   \
     X(S, float,               scale_log2,    "ARG_SCALE_LOG2")    /* scale log2(e); with softcap that in place of scale */ \
-    X(S, float,               softcap_in,    "ARG_SOFTCAP_IN")    /* scale / softcap; 0 without */
+    X(S, float,               softcap_in,    "ARG_SOFTCAP_IN")    /* scale / softcap; 0 without */                         \
+    ATTENTION_ARRAYS(X, S)                                        /* from here on with VARLEN */                           \
+    X(S, int64_t,             lse_batch,     "ARG_LSE_BATCH")     /* elements */                                           \
+    ATTENTION_LENGTHS(X, S)                                                                                                \
+    X(S, int32_t,             batch,         "ARG_BATCH")                                                                  \
+    X(S, int32_t,             q_apart,       "ARG_Q_APART")       /* rows from sequence to sequence, or page to page */    \
+    X(S, int32_t,             k_apart,       "ARG_K_APART")                                                                \
+    X(S, int32_t,             v_apart,       "ARG_V_APART")                                                                \
+    X(S, int32_t,             o_apart,       "ARG_O_APART")                                                                \
+    X(S, int32_t,             box_rows,      "ARG_BOX_ROWS")      /* with PAGED: of a box of K and V */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

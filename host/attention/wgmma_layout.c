@@ -11,8 +11,10 @@
 enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
-    MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
-    DESCALE_BYTES = 16, /* fp8: two pairs of floats */
+    MESSAGE_BYTES = 48,  /* two of 16 bytes, and 16 about the whole block */
+    DESCALE_BYTES = 16,  /* fp8: two pairs of floats */
+    LENGTHS_BYTES = 112, /* two of 32 bytes, about the sequence of a tile, and 48 of the producer */
+    MAP_RANK = 5,        /* of a ragged tensor map; of others one less */
 };
 
 #define BARRIER_NAME(name, count) #name,
@@ -121,7 +123,8 @@ static void place_barriers(attention_wgmma_layout *l)
     }
     l->smem_message = (at + 15) / 16 * 16;
     l->smem_descales = l->smem_message + MESSAGE_BYTES;
-    l->shared_bytes = l->smem_descales + (l->fp8 ? DESCALE_BYTES : 0);
+    l->smem_lengths = l->smem_descales;
+    l->shared_bytes = l->smem_lengths + (l->fp8 ? DESCALE_BYTES : LENGTHS_BYTES);
 }
 
 static void place_tiles(attention_wgmma_layout *l)
@@ -161,23 +164,77 @@ OWN_FRAME void describe_boxes(attention_wgmma_layout *l)
         l->status = tile_check_box("o", &l->o_box, RANK, TILE_WARP_ROWS, l->o_columns, 1, 0);
 }
 
+/* A sequence of one row has no stride from row to row: that from sequence to sequence takes its place, or any. */
+static int64_t row_stride(const ptxpack_attention_desc *desc, const attention_tensor *t)
+{
+    return t->row != 0 ? t->row : t->batch != 0 ? t->batch : desc->head_dim;
+}
+
+int32_t attention_wgmma_rows_apart(const ptxpack_attention_desc *desc, const attention_tensor *t)
+{
+    return (int32_t)(t->batch / row_stride(desc, t));
+}
+
+int32_t attention_wgmma_box_rows(const ptxpack_attention_desc *desc, int64_t block_n)
+{
+    int32_t most = (int32_t)(block_n & -block_n); /* pages and blocks are whole boxes */
+    return desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows < most ? desc->page_rows : most;
+}
+
+/* Rows (RAGGED - length + i, end, RAGGED) of all sequences, or of boxes of pages: the last stride times RAGGED is -RAGGED
+ * times the row's, modulo 2^64. */
+static ptxpack_status ragged_extents(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                     int tensor, int64_t extents[MAP_RANK], int64_t strides[MAP_RANK])
+{
+    const int64_t           ragged = INT64_C(1) << 30, wrap = (INT64_C(1) << 34) / (int64_t)sizeof(uint16_t);
+    const attention_tensor *t = &geometry->tensor[tensor];
+    const char             *name = attention_tensor_names[tensor];
+    int64_t                 batches, rows, row = row_stride(desc, t);
+    attention_extents(desc, tensor, &batches, &rows);
+    if (row >= wrap)
+        return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "%s.row: stride %lld is 2^34 bytes or more", name,
+                            (long long)row);
+    if (t->batch % row != 0)
+        return ptxpack_fail(
+            NULL, PTXPACK_E_UNSUPPORTED,
+            "%s.batch: stride %lld is no multiple of the row's %lld, as a ragged tensor map wants it", name,
+            (long long)t->batch, (long long)row);
+    int64_t apart = t->batch / row;
+    if (apart > (INT32_MAX - rows) / batches)
+        return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
+                            "%s: %lld sequences that are %lld rows apart exceed %d rows", name,
+                            (long long)batches, (long long)apart, INT32_MAX);
+    strides[1] = strides[3] = row;
+    strides[4] = wrap - row;
+    extents[1] = ragged;
+    extents[3] = (batches - 1) * apart + rows + 1;
+    extents[4] = ragged + 1;
+    return PTXPACK_OK;
+}
+
 /* The stride of an extent of 1 means nothing, but TMA must accept it. */
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            const attention_geometry *geometry, int tensor, ptxpack_tma_box *box)
 {
-    static const char *const modes[4] = {"head_dim", "row", "head", "batch"};
+    static const char *const modes[MAP_RANK] = {"head_dim", "row", "head", "batch", "row"};
     const attention_tensor  *t = &geometry->tensor[tensor];
     const char              *name = attention_tensor_names[tensor];
     bool                     keys = tensor == TENSOR_K || tensor == TENSOR_V;
-    const int64_t            extents[4] = {desc->head_dim, keys ? desc->seqlen_kv : desc->seqlen_q,
-                                keys ? desc->heads_kv : desc->heads_q, desc->batch};
-    const int64_t            strides[4] = {1, t->row, t->head, t->batch};
+    int64_t                  extents[MAP_RANK] = {desc->head_dim, keys ? desc->seqlen_kv : desc->seqlen_q,
+                                 keys ? desc->heads_kv : desc->heads_q, desc->batch, 1};
+    int64_t                  strides[MAP_RANK] = {1, t->row, t->head, t->batch, 0};
     const ptxpack_dtype      type = attention_tensor_type(desc, tensor);
     const int64_t            element = (int64_t)ptxpack_dtype_bytes(type);
     box->type = type == PTXPACK_E4M3   ? PTXPACK_TMA_UINT8
                 : type == PTXPACK_BF16 ? PTXPACK_TMA_BFLOAT16
                                        : PTXPACK_TMA_FLOAT16;
-    for (int d = 0; d < 4; d++) {
+    if (geometry->varlen && ragged_extents(desc, geometry, tensor, extents, strides) != PTXPACK_OK)
+        return PTXPACK_E_UNSUPPORTED;
+    if (keys && desc->kv_rows == PTXPACK_ROWS_PAGED)
+        box->box_dim[1] = (uint32_t)attention_wgmma_box_rows(desc, box->box_dim[1]);
+    box->box_dim[MAP_RANK - 1] = box->element_strides[MAP_RANK - 1] = 1;
+    box->rank = geometry->varlen ? MAP_RANK : MAP_RANK - 1;
+    for (uint32_t d = 0; d < box->rank; d++) {
         box->global_dim[d] = (uint64_t)extents[d];
         if (extents[d] > 1 && strides[d] == 0)
             return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "%s.%s: TMA has no stride 0", name, modes[d]);

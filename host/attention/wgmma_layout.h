@@ -96,8 +96,9 @@ typedef struct attention_wgmma_layout {
     int64_t q_stage_bytes, q_box_bytes, kv_stage_bytes, kv_box_bytes, o_box_bytes;
     int64_t v_stage_bytes; /* of what PV reads: kv_stage_bytes but with fp8 */
     int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
-    int64_t smem_descales, shared_bytes; /* smem_descales: behind the messages, fp8 only */
-    int64_t barrier[WGMMA_BARRIERS];     /* where the first of each kind lies */
+    int64_t smem_descales, smem_lengths; /* behind the messages: fp8 only; the others, with VARLEN */
+    int64_t shared_bytes;
+    int64_t barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */
     int64_t barrier_count[WGMMA_BARRIERS];
 } attention_wgmma_layout;
 
@@ -106,9 +107,13 @@ typedef struct attention_wgmma_layout {
 ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attention_wgmma_layout *l);
 /* The conflicts that the hardware sees in one access, all warps and steps. */
 ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id);
-/* Puts the type, extents and strides of the problem's tensor into `box`, a copy of the box of that tensor.
+/* Puts the type, extents and strides of the problem's tensor into `box`, a copy of the box of that tensor; a ragged
+ * map (ptx/attention/wgmma/lengths.ptx) where sequences have lengths of their own.
  * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for strides that TMA does not take. */
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            const attention_geometry *geometry, int tensor,
                                            ptxpack_tma_box *box);
+/* Of a ragged map: the rows from one sequence, or page, to the next; and the rows of a box of pages. */
+int32_t attention_wgmma_rows_apart(const ptxpack_attention_desc *desc, const attention_tensor *tensor);
+int32_t attention_wgmma_box_rows(const ptxpack_attention_desc *desc, int64_t block_n);
 #endif

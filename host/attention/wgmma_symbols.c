@@ -111,6 +111,7 @@ static void add_places(symbol_list *list, const attention_wgmma_layout *l)
     symbol_add(list, "KV_BOX_BYTES", l->kv_box_bytes);
     symbol_add(list, "SMEM_BARRIERS", l->smem_barriers);
     symbol_add(list, "SMEM_MESSAGE", l->smem_message);
+    symbol_add(list, "SMEM_LENGTHS", l->smem_lengths);
     for (int i = 0; i < WGMMA_BARRIERS; i++)
         symbol_add(list, barriers[i], l->barrier[i]);
 }

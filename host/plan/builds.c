@@ -106,6 +106,11 @@ bool ptxpack_may_be_chosen(const ptxpack_variant *row, const ptxpack_device_caps
 }
 
 /* ---- the corners -------------------------------------------------------------------------------- */
+static size_t corners_of(const plan_method *method, const ptxpack_variant *row)
+{
+    return method->corners_of != NULL ? method->corners_of(row) : method->corner_count;
+}
+
 size_t ptxpack_instance_count(const ptxpack_variant *row)
 {
     if (row == NULL)
@@ -113,7 +118,7 @@ size_t ptxpack_instance_count(const ptxpack_variant *row)
     const plan_method *method = plan_method_of(row);
     size_t             count = 0;
     for (size_t t = 0; t < TYPES && method != NULL; t++)
-        count += plan_row_takes(row, types[t]) ? method->corner_count : 0;
+        count += plan_row_takes(row, types[t]) ? corners_of(method, row) : 0;
     return count;
 }
 
@@ -126,11 +131,11 @@ ptxpack_instance ptxpack_instance_get(const ptxpack_variant *row, size_t index)
     for (size_t t = 0; t < TYPES && method != NULL; t++) {
         if (!plan_row_takes(row, types[t]))
             continue;
-        if (index < method->corner_count) { /* what is wrong with a row, its plan reports */
+        if (index < corners_of(method, row)) { /* what is wrong with a row, its plan reports */
             make_build(row, types[t], method->corners[index], true, &instance);
             break;
         }
-        index -= method->corner_count;
+        index -= corners_of(method, row);
     }
     return instance;
 }

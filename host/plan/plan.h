@@ -82,6 +82,7 @@ struct plan_method {
     /* The builds that differ most, by their index (plan_op.build), in the order of instance.h. */
     const uint8_t *corners;
     size_t         corner_count;
+    size_t (*corners_of)(const ptxpack_variant *row); /* how many of them a row has; NULL: all */
 };
 
 struct plan_op {

@@ -1,6 +1,7 @@
 /* lengths_image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
 #include "lengths_image.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,8 @@ static void set_strides(ptxpack_attention_desc *d, const lengths_storage *s)
     int64_t batches, rows;
     attention_extents(d, TENSOR_K, &batches, &rows);
     d->k = d->v = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, s->one_tensor ? 2 : 1);
+    if (!s->one_tensor)
+        d->v.batch += d->v.row; /* a row more than K has from one sequence, or page, to the next */
     attention_extents(d, TENSOR_Q, &batches, &rows);
     d->q = d->o = strides_of(rows, d->heads_q, d->head_dim, s->heads_first && s->q_rows == PTXPACK_ROWS_DENSE,
                              1);
@@ -205,20 +208,34 @@ static size_t element_at(const lengths_image *image, int tensor, int32_t i, int6
     return (size_t)(batch * t->batch + row * t->row + head * t->head);
 }
 
-static void fill_rows(lengths_image *image, random_state *random, int tensor, int32_t i)
+/* Scores rise by 2^46 each 128 keys towards the first one, and V is large: O of a reference at the last keys overflows f32. */
+static void make_steep(const ptxpack_attention_desc *d, int tensor, int64_t row, void *elements)
+{
+    const float q = 8, nats = 0.25f * (float)(d->seqlen_kv - row);
+    if (tensor == TENSOR_Q)
+        ptxpack_set_element(d->dtype, elements, 0, q);
+    if (tensor == TENSOR_K)
+        ptxpack_set_element(d->dtype, elements, 0, nats * sqrtf((float)d->head_dim) / q);
+    for (size_t c = 0; c < (size_t)d->head_dim && tensor == TENSOR_V; c++)
+        ptxpack_set_element(d->dtype, elements, c, 1e30f * ptxpack_element(d->dtype, elements, c));
+}
+
+static void fill_rows(lengths_image *image, random_state *random, int tensor, int32_t i, bool steep)
 {
     const ptxpack_attention_desc *d = &image->desc;
     attention_sequence            s = sequence(image, i);
     bool                          keys = tensor != TENSOR_Q;
     for (int64_t row = keys ? s.first : 0; row < (keys ? s.keys : s.queries); row++)
-        for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++)
-            random_normal(random, d->dtype,
-                          image->host[tensor] + CHECK_GUARD +
-                              element_at(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype),
-                          (size_t)d->head_dim);
+        for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
+            void *elements = image->host[tensor] + CHECK_GUARD +
+                             element_at(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype);
+            random_normal(random, d->dtype, elements, (size_t)d->head_dim);
+            if (steep)
+                make_steep(d, tensor, row, elements);
+        }
 }
 
-void lengths_image_fill(lengths_image *image, random_state *random)
+void lengths_image_fill(lengths_image *image, random_state *random, bool steep)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         memset(image->host[t], POISON, image->bytes[t]);
@@ -226,7 +243,7 @@ void lengths_image_fill(lengths_image *image, random_state *random)
     draw_arrays(image, random);
     for (int32_t i = 0; i < image->desc.batch; i++)
         for (int t = TENSOR_Q; t <= TENSOR_V; t++)
-            fill_rows(image, random, t, i);
+            fill_rows(image, random, t, i, steep);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------------------ */

@@ -31,8 +31,9 @@ typedef struct lengths_image {
 bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc,
                         const lengths_storage *storage);
 void lengths_image_close(lengths_image *image);
-/* Draw lengths, starts, pages and rows; all the rest is NaN. */
-void lengths_image_fill(lengths_image *image, random_state *random);
+/* Draw lengths, starts, pages and rows; all the rest is NaN.  `steep`: with scores that rise so much, and V so large, that
+ * wgmma.ptx computes tiles a second time (bf16). */
+void lengths_image_fill(lengths_image *image, random_state *random, bool steep);
 
 const void               *lengths_image_tensor(const lengths_image *image, int tensor);
 ptxpack_attention_lengths lengths_image_arrays(const lengths_image *image);

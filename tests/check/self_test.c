@@ -121,6 +121,15 @@ static const breakage wgmma_breakages[] = {
      "f16 d64"},
     {"a block is left out of the row sum", "attention/wgmma_softmax.ptx",
      "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "", "f16 d64"},
+    {"the keys of a sequence begin a row late", "attention/wgmma/lengths.ptx",
+     "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;",
+     "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;\n add.s32 %sq_kv_row, %sq_kv_row, 1;", "203 packed,"},
+    {"each sequence has its own keys, whatever the row map says", "attention/wgmma/lengths.ptx",
+     "@%sq_given ld.global.nc.u32 %x, [%sq_at];", "", "203 row map"},
+    {"O of a sequence is written a row late", "attention/wgmma/lengths.ptx", "add.u32 %o_row, %o_row, %x;",
+     "add.u32 %o_row, %o_row, %x;\n add.u32 %o_row, %o_row, 1;", "90 both lengths"},
+    {"the LSE of a sequence begins at row 0", "attention/wgmma_store.ptx", "add.u32 %x, %sq_row, %c_row;",
+     "mov.u32 %x, %c_row;", "203 packed,"},
 };
 
 enum {
@@ -212,9 +221,9 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] = {"atom",     "shared", "attention", "attention/decode",
-                                          "kv_cache", "gemm",   "vector"};
-    bool                     ok = true;
+    static const char *const folders[] =
+        {"atom", "shared", "attention", "attention/decode", "attention/wgmma", "kv_cache", "gemm", "vector"};
+    bool ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
         struct dirent *entry;

@@ -254,6 +254,50 @@ static void maps_have_the_tensors_numbers(void **state)
     assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
 }
 
+/* Rows (2^30 - length + i, end, 2^30): with the last stride these are 2^30 rows less. */
+static void maps_of_lengths_are_ragged(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = PTXPACK_F16,
+                                   .batch = 3,
+                                   .seqlen_q = 100,
+                                   .seqlen_kv = 77,
+                                   .heads_q = 4,
+                                   .heads_kv = 2,
+                                   .head_dim = 72,
+                                   .q_rows = PTXPACK_ROWS_PACKED,
+                                   .rows_q = 150,
+                                   .options = PTXPACK_LENGTHS_KV};
+    const int64_t          row = 2 * 72;
+    attention_geometry     g;
+    ptxpack_tma_box        box = {.status = PTXPACK_OK};
+    char                   line[PLAN_LINE];
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
+    const uint64_t ragged = UINT64_C(1) << 30;
+    const uint64_t dims[5] = {72, ragged, 2, 3 * 77 + 1, ragged + 1};
+    const uint64_t strides[4] = {2 * row, row, 2 * row, (UINT64_C(1) << 34) - 2 * row};
+    assert_memory_equal(box.global_dim, dims, sizeof dims);
+    assert_memory_equal(box.global_strides, strides, sizeof strides);
+    assert_int_equal(attention_wgmma_rows_apart(&desc, &g.tensor[TENSOR_K]), 77);
+    assert_int_equal(box.rank, 5);
+    assert_true(ragged * strides[3] + ragged * strides[0] == 0); /* modulo 2^64 */
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_Q, &box), PTXPACK_OK);
+    assert_int_equal(box.global_dim[3], 151);
+    assert_int_equal(attention_wgmma_rows_apart(&desc, &g.tensor[TENSOR_Q]), 0);
+    desc.k = (ptxpack_strides){77 * row + 8, row, 72}; /* no whole number of rows from sequence to sequence */
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(NULL), "k.batch: stride 11096 is no multiple of the row's 144"));
+    desc.seqlen_kv = 1; /* then the stride from sequence to sequence is the rows' */
+    desc.k = (ptxpack_strides){400, 0, 72};
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
+    assert_int_equal(box.global_strides[2], 800);
+    assert_int_equal(attention_wgmma_rows_apart(&desc, &g.tensor[TENSOR_K]), 1);
+}
+
 static void maps_of_fp8_count_bytes(void **state)
 {
     (void)state;
@@ -310,7 +354,7 @@ static void shared_memory(const row_case *c)
     }
     at = (at + 15) / 16 * 16;
     expect_symbol(c, "SMEM_MESSAGE", at);
-    at += 48;
+    at += c->fp8 ? 48 : 160;
     if (c->fp8) {
         expect_symbol(c, "SMEM_DESCALES", at);
         at += 16;
@@ -418,25 +462,30 @@ static void arguments(const row_case *c)
     expect_symbol(c, "ARG_WORKSPACE", 520);
     expect_symbol(c, "ARG_SEQLEN_Q", 512 + 5 * 8);
     expect_symbol(c, "ARG_SOFTCAP_IN", 512 + 5 * 8 + 11 * 4);
-    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4);
+    expect_symbol(c, "ARG_STARTS_Q", 512 + 5 * 8 + 12 * 4); /* where the arguments without lengths end */
+    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4);
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 
 static void builds(const row_case *c)
 {
-    static const char *const flags[] = {"BF16", "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
-    unsigned                 seen[4] = {0};
+    enum { FLAGS = 6 };
+    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",        "PAGED",
+                                             "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
+    unsigned                 seen[FLAGS] = {0};
     size_t                   count = ptxpack_instance_count(c->row);
     for (size_t i = 0; i < count; i++) {
         row_case other = {.row = c->row, .build = ptxpack_instance_get(c->row, i)};
-        for (int f = 0; f < 4; f++) {
+        for (int f = 0; f < FLAGS; f++) {
             int64_t value = symbol(&other, flags[f]);
             assert_in_range(value, 0, 1);
             seen[f] |= 1u << value;
         }
     }
     assert_int_equal(seen[0], c->fp8 ? 2 : 3);
-    for (int f = 1; f < 4; f++)
+    assert_int_equal(seen[1], c->fp8 ? 1 : 3);
+    assert_int_equal(seen[2], seen[1]);
+    for (int f = 3; f < FLAGS; f++)
         assert_int_equal(seen[f], 3);
 }
 
@@ -465,7 +514,7 @@ static const ptxpack_variant sample = {
     .arch = 90,
     .isa = 80,
     .threads = 384,
-    .shared_bytes = 6 * 32768 + 8 * 2 * 2048 + 144 + 48,
+    .shared_bytes = 6 * 32768 + 8 * 2 * 2048 + 144 + 160,
     .blocks_per_sm = 1,
     .parameters = {{"HEAD_DIM", 128}, {"BLOCK_M", 128}, {"BLOCK_N", 128}, {"WARPGROUPS", 2}, {"K_STAGES", 2},
                    {"V_STAGES", 2}, {"Q_STAGES", 2}, {"Q_REGISTERS", 0}, {"P_BUFFERS", 2}, {"O_BUFFERS", 2},
@@ -549,6 +598,7 @@ int main(void)
         cmocka_unit_test(test_boxes),          cmocka_unit_test(maps_have_the_tensors_numbers),
         cmocka_unit_test(test_shared_memory),  cmocka_unit_test(test_threads),
         cmocka_unit_test(test_builds),         cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(maps_of_lengths_are_ragged),
         cmocka_unit_test(maps_of_fp8_count_bytes), cmocka_unit_test(test_bad_rows_of_fp8),
     };
     /* clang-format on */
