@@ -14,5 +14,6 @@ trap 'rm -rf "$work"' EXIT
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PTXPACK_EMU_FAULT
 export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache"
 export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1 TORCHINDUCTOR_CACHE_DIR="$work/inductor"
+export TORCHINDUCTOR_COMPILE_THREADS=1 # its pool of processes is slow to start on a busy machine
 export PTXPACK_FAKE_DRIVER="$build/tests/fake_driver.so" PTXPACK_FAKE_PTXJIT="$build/tests/fake_ptxjit.so"
 "$python" tests/python/torch_operator.py

@@ -49,11 +49,22 @@ static int warm_with(const char *compiler, const char *arguments)
     return run_command("cache", line);
 }
 
+/* A machine that needs more than 10 s says how far it is. */
+static bool only_progress(const char *text)
+{
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        int seconds, done, count;
+        if (sscanf(line, "ptxpack cache: %d s: %d of %d:", &seconds, &done, &count) != 3 ||
+            strchr(line, '\n') == NULL)
+            return false;
+    }
+    return true;
+}
+
 static void must_warm(const char *compiler, const char *arguments)
 {
-    if (warm_with(compiler, arguments) != 0)
+    if (warm_with(compiler, arguments) != 0 || !only_progress(errors))
         fail_msg("%s%s", output, errors);
-    assert_string_equal(errors, "");
 }
 
 /* ---- patterns ----------------------------------------------------------------------------------- */
