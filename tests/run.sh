@@ -56,7 +56,7 @@ jobs() {
 }
 
 # The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
-long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/sm_100|emu/rows/attention_wgmma'
+long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/sm_100|check/late|emu/rows/attention_wgmma'
 {
     jobs "$@" | grep -E "^($long) "
     jobs "$@" | grep -vE "^($long|loader/generations) "
