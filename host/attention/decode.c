@@ -159,6 +159,23 @@ static void fill_tensors(attention_decode_arguments *a, const attention_tensor *
     a->o_head = t[TENSOR_O].head * ELEMENT;
 }
 
+/* Numbers below 2^30 are divided by d: x / d = (2 x inverse) >> 32 >> shift, as QUOTIENT in decode/equal.ptx does. */
+static void fill_inverse(int64_t d, int32_t *inverse, int32_t *shift)
+{
+    *shift = 0;
+    while ((int64_t)1 << *shift < d)
+        ++*shift;
+    *inverse = (int32_t)(uint32_t)divide_up((int64_t)1 << (31 + *shift), d);
+}
+
+static void fill_inverses(attention_decode_arguments *a)
+{
+    fill_inverse(a->tile_blocks, &a->tile_blocks_inverse, &a->tile_blocks_shift);
+    fill_inverse(a->range, &a->range_inverse, &a->range_shift);
+    fill_inverse(a->order, &a->order_inverse, &a->order_shift);
+    fill_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
+}
+
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
                          const attention_geometry *g, const attention_ranges *s)
 {
@@ -181,6 +198,7 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->range = (int32_t)s->range;
     a->order = (int32_t)s->order;
     a->tiles_apart = (int32_t)s->apart;
+    fill_inverses(a);
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
 }
