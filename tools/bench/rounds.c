@@ -39,24 +39,31 @@ static bool no_memory(bench_rounds *b)
     return false;
 }
 
-static bool capture(bench_rounds *b, size_t index)
+bool bench_capture(device *gpu, bool (*enqueue)(void *context, size_t index), void *context, size_t index,
+                   struct CUgraphExec_st **out)
 {
-    const struct ptxpack_driver *driver = b->gpu->driver;
+    const struct ptxpack_driver *driver = gpu->driver;
     struct CUgraph_st           *graph = NULL;
+    *out = NULL;
     if (driver->cuStreamBeginCapture == NULL || driver->cuStreamEndCapture == NULL ||
         driver->cuGraphInstantiateWithFlags == NULL || driver->cuGraphLaunch == NULL)
         return true;
-    if (!device_try(b->gpu, driver->cuStreamBeginCapture(b->gpu->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
+    if (!device_try(gpu, driver->cuStreamBeginCapture(gpu->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
                     "cuStreamBeginCapture"))
         return false;
-    bool              ok = b->enqueue(b->context, index);
-    ptxpack_cu_result ended = driver->cuStreamEndCapture(b->gpu->stream, &graph);
-    ok = ok && device_try(b->gpu, ended, "cuStreamEndCapture") &&
-         device_try(b->gpu, driver->cuGraphInstantiateWithFlags(&b->graphs[index], graph, 0),
-                    "cuGraphInstantiate");
+    bool              ok = enqueue(context, index);
+    ptxpack_cu_result ended = driver->cuStreamEndCapture(gpu->stream, &graph);
+    ok = ok && device_try(gpu, ended, "cuStreamEndCapture") &&
+         device_try(gpu, driver->cuGraphInstantiateWithFlags(out, graph, 0), "cuGraphInstantiate");
     if (graph != NULL && driver->cuGraphDestroy != NULL)
         driver->cuGraphDestroy(graph);
     return ok;
+}
+
+void bench_graph_free(device *gpu, struct CUgraphExec_st *graph)
+{
+    if (graph != NULL && gpu->driver->cuGraphExecDestroy != NULL)
+        gpu->driver->cuGraphExecDestroy(graph);
 }
 
 static bool run_case(bench_rounds *b, size_t index, double *ms)
@@ -68,7 +75,7 @@ static bool run_case(bench_rounds *b, size_t index, double *ms)
                                 "cuGraphLaunch")
                    : b->enqueue(b->context, index)) &&
               device_stop(b->gpu) && device_elapsed(b->gpu, ms);
-    *ms /= b->launches;
+    *ms /= b->launches_of != NULL ? b->launches_of[index] : b->launches;
     return ok;
 }
 
@@ -110,7 +117,7 @@ bool bench_rounds_run(bench_rounds *b)
     bool ok = order != NULL && b->graphs != NULL && b->ms != NULL;
     ok = ok ? true : no_memory(b);
     for (size_t i = 0; i < b->count && ok; i++)
-        ok = capture(b, i);
+        ok = (b->live != NULL && b->live[i]) || bench_capture(b->gpu, b->enqueue, b->context, i, &b->graphs[i]);
     ok = ok && run_rounds(b, order);
     free(order);
     return ok;
@@ -124,8 +131,7 @@ double bench_rounds_ms(bench_rounds *b, size_t index)
 void bench_rounds_free(bench_rounds *b)
 {
     for (size_t i = 0; i < b->count && b->graphs != NULL; i++)
-        if (b->graphs[i] != NULL && b->gpu->driver->cuGraphExecDestroy != NULL)
-            b->gpu->driver->cuGraphExecDestroy(b->graphs[i]);
+        bench_graph_free(b->gpu, b->graphs[i]);
     free(b->graphs);
     free(b->ms);
 }
