@@ -97,84 +97,6 @@ static void assert_has(const char *text, const char *part)
         fail_msg("no \"%s\" in: %s", part, text);
 }
 
-/* ---- the kernels of the benchmarks' own --------------------------------------------------------------------- */
-TEST(random_numbers_are_those_of_the_host)
-{
-    enum { COUNT = 8 * 300 };
-    for (int type = PTXPACK_F16; type <= PTXPACK_BF16; type++) {
-        uint16_t     bits[COUNT];
-        uint64_t     at;
-        bench_memory memory;
-        double       sum = 0, squares = 0;
-        assert_true(bench_memory_open(&memory, &gpu, (ptxpack_dtype)type));
-        assert_true(device_alloc(&gpu, &at, sizeof bits));
-        assert_true(bench_memory_fill(&memory, at, sizeof bits, 77));
-        assert_true(device_download(&gpu, bits, at, sizeof bits));
-        for (uint32_t i = 0; i < COUNT; i++) {
-            float value = bench_memory_element(i, 77);
-            assert_true(ptxpack_to_float((ptxpack_dtype)type, bits[i]) == value);
-            sum += value;
-            squares += (double)value * value;
-        }
-        assert_true(sum / COUNT > -0.1 && sum / COUNT < 0.1);
-        assert_true(squares / COUNT > 1.2 && squares / COUNT < 1.5);
-        device_free(&gpu, at);
-        bench_memory_close(&memory);
-    }
-}
-
-/* One tile of a block has 32 KiB: none, a part, one and many of them. */
-TEST(a_reduction_reads_every_word_once)
-{
-    enum { MOST = 3 * 32768 + 48 };
-    static const size_t bytes[] = {16, 4096, 32768, 32768 + 16, MOST};
-    uint32_t           *words = (uint32_t *)malloc(2 * MOST);
-    uint64_t            at;
-    bench_memory        memory;
-    assert_non_null(words);
-    for (uint32_t i = 0; i < 2 * MOST / 4; i++)
-        words[i] = i * 2654435761u + 12345;
-    assert_true(bench_memory_open(&memory, &gpu, PTXPACK_BF16));
-    assert_true(device_alloc(&gpu, &at, 2 * MOST) && device_upload(&gpu, at, words, 2 * MOST));
-    memory.sm_count = 1; /* few blocks: some do several tiles */
-    for (size_t n = 0; n < sizeof bytes / sizeof bytes[0]; n++) {
-        uint32_t want = 5, got = 5;
-        for (size_t i = 0; i < bytes[n] / 4; i++)
-            want += words[i] + words[MOST / 4 + i];
-        assert_true(device_upload(&gpu, memory.sum, &got, sizeof got));
-        assert_true(bench_memory_reduce(&memory, at, at + MOST, bytes[n]));
-        assert_true(device_download(&gpu, &got, memory.sum, sizeof got));
-        assert_int_equal(got, want);
-    }
-    device_free(&gpu, at);
-    bench_memory_close(&memory);
-    free(words);
-}
-
-TEST(a_step_makes_lengths_longer_and_begins_anew)
-{
-    enum { COUNT = 300, STEPS = 3 };
-    int32_t      first[COUNT], lengths[COUNT];
-    uint64_t     first_at, lengths_at;
-    bench_memory memory;
-    for (int32_t i = 0; i < COUNT; i++)
-        first[i] = lengths[i] = 5 * i % 71;
-    assert_true(bench_memory_open(&memory, &gpu, PTXPACK_BF16));
-    assert_true(device_alloc(&gpu, &first_at, sizeof first) &&
-                device_upload(&gpu, first_at, first, sizeof first));
-    assert_true(device_alloc(&gpu, &lengths_at, sizeof first) &&
-                device_upload(&gpu, lengths_at, first, sizeof first));
-    for (int32_t step = 1; step <= 2 * STEPS; step++) {
-        assert_true(bench_memory_advance(&memory, lengths_at, first_at, STEPS, COUNT));
-        assert_true(device_download(&gpu, lengths, lengths_at, sizeof lengths));
-        for (int32_t i = 0; i < COUNT; i++)
-            assert_int_equal(lengths[i], first[i] + (step - 1) % STEPS + 1);
-    }
-    device_free(&gpu, first_at);
-    device_free(&gpu, lengths_at);
-    bench_memory_close(&memory);
-}
-
 /* ---- decode ------------------------------------------------------------------------------------------------- */
 static const decode_shape small[] = {{1, 8, 2, 100}, {3, 4, 4, 70}, {2, 16, 1, 33}};
 
@@ -279,7 +201,7 @@ TEST(serving_prints_a_line_for_each_case)
     assert_int_equal(count_of(output, "\n| append | "), 8);
     assert_int_equal(count_of(output, "\n| merge | "), 6);
     assert_int_equal(count_of(output, "\n| loop | "), 2);
-    assert_has(output, " plans were made before the first launch, and none after it\n");
+    assert_has(output, " plans were made before the first launch, 0 after it\n");
 }
 
 TEST(serving_takes_parts_and_prints_json)
@@ -352,7 +274,7 @@ TEST(a_wrong_kernel_is_status_1_and_one_line)
     int status = decode_run(run, &one, 1);
     restore();
     assert_int_equal(status, COMMAND_FAILED);
-    assert_has(errors, "ptxpack bench: decode, reduction: the sum of ");
+    assert_has(errors, "ptxpack bench: decode, reduction of 0 MB: the sum of ");
     assert_int_equal(count_of(errors, "\n"), 1);
     assert_string_equal(output, "");
 }

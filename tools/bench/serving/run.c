@@ -134,6 +134,7 @@ bool bench_run_all(bench_run *run)
     progress_begin("bench", "plans and checks");
     for (int i = 0; i < run->count && ok; i++)
         ok = run->cases[i].kind->make(run, &run->cases[i]);
+    run->plans_made = run->plans;
     for (int i = 0; i < run->count && ok; i++) {
         bench_case *c = &run->cases[i];
         progress_step((size_t)i + 1, (size_t)run->count, "%s, %s", c->part, c->name);
@@ -223,9 +224,9 @@ int bench_add_reduction(bench_run *run, int of)
     if (index < 0)
         return index;
     bench_case *c = &run->cases[index], *model = &run->cases[of];
-    snprintf(c->name, sizeof c->name, "reduction");
     c->bytes[ARENA_K] = c->bytes[ARENA_V] = model->bytes[ARENA_K];
     c->work = 2.0 * (double)(model->bytes[ARENA_K] / 16 * 16);
+    snprintf(c->name, sizeof c->name, "reduction of %.0f MB", c->work * 1e-6);
     bench_rotate(run, c, (size_t)c->work);
     return index;
 }

@@ -51,7 +51,8 @@ struct bench_run {
     uint64_t              arena[ARENAS];
     size_t                arena_bytes[ARENAS];
     bench_case            cases[BENCH_CASES];
-    int                   count, plans; /* plans: made so far */
+    int                   count;
+    int                   plans, plans_made; /* so far; before the first launch */
     /* Set by the caller before cases are added. */
     size_t  rotated;  /* bytes that all sets of a case shall have together */
     int     launches; /* of a case in a round, at least */

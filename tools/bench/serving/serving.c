@@ -223,6 +223,7 @@ static bool add_append(serving *b)
     return true;
 }
 
+/* The reduction is described after the merge that it takes its size from, but stands before it in the table. */
 static bool add_merge(serving *b)
 {
     for (int i = 0; i < SERVING_MERGES; i++) {
@@ -230,7 +231,10 @@ static bool add_merge(serving *b)
         const int reduction = merge < 0 ? -1 : bench_add_reduction(b->run, merge);
         if (reduction < 0)
             return false;
-        b->run->cases[merge].base = reduction;
+        const bench_case described = b->run->cases[merge];
+        b->run->cases[merge] = b->run->cases[reduction];
+        b->run->cases[reduction] = described;
+        b->run->cases[reduction].base = merge;
     }
     return true;
 }
@@ -313,11 +317,11 @@ static int print_table(bench_run *run)
     report_text(&r, "dtype", "%s", ptxpack_dtype_name(s->dtype));
     report_int(&r, "rounds", s->rounds);
     report_int(&r, "seed", s->seed);
-    report_int(&r, "plans", run->plans);
+    report_int(&r, "plans", run->plans_made);
+    report_int(&r, "plans_after", run->plans - run->plans_made);
     report_line(&r, "{dtype}, median of {rounds} rounds, seed {seed}; a line without a ratio is the baseline "
-                    "of those after "
-                    "it, of a merge of the line before it");
-    report_line(&r, "{plans plan} were made before the first launch, and none after it\n");
+                    "of those after it");
+    report_line(&r, "{plans plan} were made before the first launch, {plans_after} after it\n");
     report_line(
         &r, "| part | case | d | us | figure | over its baseline | kernel |\n|---|---|---|---|---|---|---|");
     report_open(&r, "rows", '[');
