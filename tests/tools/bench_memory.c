@@ -48,11 +48,11 @@ TEST(random_numbers_are_those_of_the_host)
     }
 }
 
-/* One tile of a block has 32 KiB: none, a part, one and many of them. */
+/* A tile has 16 KiB: a part of one, one, and many of them. */
 TEST(a_reduction_reads_every_word_once)
 {
-    enum { MOST = 3 * 32768 + 48 };
-    static const size_t bytes[] = {16, 4096, 32768, 32768 + 16, MOST};
+    enum { MOST = 27 * 16384 + 12288 + 48 };
+    static const size_t bytes[] = {16, 4096 + 32, 16384 - 16, 16384, 16384 + 16, 3 * 16384, MOST};
     uint32_t           *words = (uint32_t *)malloc(2 * MOST);
     uint64_t            at;
     bench_memory        memory;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum { THREADS = 256, LOADS = 8, BLOCKS_PER_SM = 4, FILLED = 8 /* elements of a thread */ };
+enum { THREADS = 256, LOADS = 4, BLOCKS_PER_SM = 8, FILLED = 8 /* elements of a thread */ };
 
 typedef struct fill_arguments {
     uint64_t at;
