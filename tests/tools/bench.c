@@ -167,6 +167,17 @@ TEST(too_much_memory_is_one_line)
     assert_string_equal(output, "");
 }
 
+/* It names the row, which --rows can leave out. */
+TEST(what_no_kernel_covers_is_one_line)
+{
+    settings.head_dims.value[0] = 100;
+    assert_int_equal(decode(), COMMAND_FAILED);
+    assert_has(errors, "ptxpack bench: decode, 1, 8, 2, 100 of head dimension 100: ");
+    assert_has(errors, "head_dim");
+    assert_int_equal(count_of(errors, "\n"), 1);
+    assert_string_equal(output, "");
+}
+
 /* ---- serving ------------------------------------------------------------------------------------------------ */
 static const serving_sizes sizes = {.heads_q = 4,
                                     .heads_kv = 2,

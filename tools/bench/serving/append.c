@@ -161,7 +161,7 @@ bool append_compare(bench_run *run, bench_case *c, const append_state *s, int se
     const size_t to = (cache_row(s, sequence, position) * heads + (size_t)head) * dim;
     uint16_t    *bits = (uint16_t *)malloc(4 * dim * sizeof *bits); /* new k and v; k and v of the cache */
     double      *want = (double *)malloc(2 * dim * sizeof *want);
-    bool         ok = bits != NULL && want != NULL;
+    bool         ok = (bits != NULL && want != NULL) || bench_wrong(run, c, "no memory");
     ok = ok && bench_read(run, c, ARENA_Q, set, from, dim, bits) &&
          bench_read(run, c, ARENA_Q, set, v_from, dim, bits + dim) &&
          bench_read(run, c, ARENA_K, set, to, dim, bits + 2 * dim) &&

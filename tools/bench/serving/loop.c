@@ -68,7 +68,7 @@ static bool check_case(bench_run *run, bench_case *c)
     loop_state   *s = (loop_state *)c->state;
     const int32_t batch = s->attend.desc.batch, last = batch - 1;
     int32_t      *lengths = (int32_t *)calloc((size_t)batch, sizeof *lengths);
-    bool          ok = lengths != NULL && launch_case(run, c, 0) &&
+    bool          ok = (lengths != NULL || bench_wrong(run, c, "no memory")) && launch_case(run, c, 0) &&
               device_download(run->gpu, lengths, s->attend.lengths_kv_at, (size_t)batch * sizeof *lengths);
     for (int32_t i = 0; i < batch && ok; i++) {
         const int32_t want = s->attend.keys[i] + (s->grows ? s->steps : 0);

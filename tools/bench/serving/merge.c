@@ -15,13 +15,14 @@ typedef struct merge_state {
 
 static size_t lse_count(const merge_state *s) { return (size_t)s->desc.heads_q * (size_t)s->desc.seqlen_q; }
 
-static bool make_lse(bench_run *run, merge_state *s)
+static bool make_lse(bench_run *run, bench_case *c, merge_state *s)
 {
     random_state random = random_start((uint64_t)run->settings->seed);
     const size_t count = lse_count(s);
     bool         ok = true;
     for (int part = 0; part < 2 && ok; part++) {
-        ok = (s->lse[part] = (float *)malloc(count * sizeof(float))) != NULL;
+        s->lse[part] = (float *)malloc(count * sizeof(float));
+        ok = s->lse[part] != NULL || bench_wrong(run, c, "no memory");
         if (ok)
             random_scales(&random, s->lse[part], count);
         ok = ok && device_alloc(run->gpu, &s->lse_at[part], count * sizeof(float)) &&
@@ -37,7 +38,7 @@ static bool make_case(bench_run *run, bench_case *c)
     bool ok = device_status(run->gpu,
                             ptxpack_attention_merge_plan_create(run->gpu->handle, &s->desc, &s->plan));
     c->kernel = ptxpack_attention_merge_kernel(s->plan);
-    return ok && (make_lse(run, s) || bench_wrong(run, c, "no memory for its log-sum-exps"));
+    return ok && make_lse(run, c, s);
 }
 
 static bool launch_case(bench_run *run, bench_case *c, int set)
@@ -68,7 +69,7 @@ static bool compare(bench_run *run, bench_case *c, int set, size_t row, size_t h
                                               .head_dim = s->desc.head_dim};
     uint16_t *bits = (uint16_t *)malloc(3 * dim * sizeof *bits); /* the parts, and the result */
     double   *want = (double *)malloc(dim * sizeof *want);
-    bool      ok = bits != NULL && want != NULL;
+    bool      ok = (bits != NULL && want != NULL) || bench_wrong(run, c, "no memory");
     for (int i = 0; i < 3 && ok; i++) {
         static const int arenas[] = {ARENA_K, ARENA_V, ARENA_O};
         ok = device_download(run->gpu, bits + (size_t)i * dim, bench_at(run, c, arenas[i], set) + at,

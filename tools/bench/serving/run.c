@@ -42,7 +42,7 @@ uint64_t bench_at(const bench_run *run, const bench_case *c, int arena, int set)
 
 bool bench_wrong(bench_run *run, const bench_case *c, const char *format, ...)
 {
-    char    what[320];
+    char    what[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
@@ -128,12 +128,22 @@ static bool run_rounds(bench_run *run)
     return bench_rounds_run(&run->timing);
 }
 
+/* Its plan and its memory; the line of a failure names the case, which --rows or --part can leave out. */
+static bool make(bench_run *run, bench_case *c)
+{
+    char why[sizeof run->gpu->line];
+    if (c->kind->make(run, c))
+        return true;
+    snprintf(why, sizeof why, "%s", run->gpu->line);
+    return bench_wrong(run, c, "%s", why);
+}
+
 bool bench_run_all(bench_run *run)
 {
     bool ok = bench_memory_open(&run->memory, run->gpu, run->settings->dtype) && make_arenas(run);
     progress_begin("bench", "plans and checks");
     for (int i = 0; i < run->count && ok; i++)
-        ok = run->cases[i].kind->make(run, &run->cases[i]);
+        ok = make(run, &run->cases[i]);
     run->plans_made = run->plans;
     for (int i = 0; i < run->count && ok; i++) {
         bench_case *c = &run->cases[i];
@@ -179,11 +189,11 @@ static bool launch_reduction(bench_run *run, bench_case *c, int set)
 }
 
 /* The sum of the words of an array, on the host. */
-static bool sum_words(bench_run *run, uint64_t at, size_t bytes, uint32_t *sum)
+static bool sum_words(bench_run *run, const bench_case *c, uint64_t at, size_t bytes, uint32_t *sum)
 {
     enum { PART = 1 << 20 };
     uint32_t *words = (uint32_t *)malloc(PART);
-    bool      ok = words != NULL;
+    bool      ok = words != NULL || bench_wrong(run, c, "no memory");
     for (size_t done = 0; done < bytes && ok; done += PART) {
         size_t part = bytes - done < PART ? bytes - done : PART;
         ok = device_download(run->gpu, words, at + done, part);
@@ -205,8 +215,8 @@ static bool check_reduction(bench_run *run, bench_case *c)
     if (!device_upload(run->gpu, run->memory.sum, &got, sizeof got) ||
         !bench_memory_reduce(&run->memory, run->arena[ARENA_K], run->arena[ARENA_V], bytes) ||
         !device_download(run->gpu, &got, run->memory.sum, sizeof got) ||
-        !sum_words(run, run->arena[ARENA_K], bytes, &want) ||
-        !sum_words(run, run->arena[ARENA_V], bytes, &want))
+        !sum_words(run, c, run->arena[ARENA_K], bytes, &want) ||
+        !sum_words(run, c, run->arena[ARENA_V], bytes, &want))
         return false;
     return got == want || bench_wrong(run, c, "the sum of %zu bytes is %08x, not %08x", 2 * bytes, got, want);
 }
