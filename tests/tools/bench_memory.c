@@ -2,7 +2,7 @@
  * computes. */
 #include <stdlib.h>
 #include "tests/support/unit.h"
-#include "tools/bench/serving/memory.h"
+#include "tools/bench/memory.h"
 
 #define BEFORE_EACH open_gpu
 #define AFTER_EACH  close_gpu

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "host/ptxpack.h"
-#include "memory.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/memory.h"
 #include "tools/bench/rounds.h"
 
 enum { ARENA_K, ARENA_V, ARENA_Q, ARENA_O, ARENA_LSE, ARENAS };

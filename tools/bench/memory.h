@@ -1,7 +1,7 @@
 /* memory.h - the kernels of the benchmarks' own (ptx/probe): random numbers in memory, a sum that only reads, and the
  * step of a decoding loop. */
-#ifndef PTXPACK_BENCH_SERVING_MEMORY_H
-#define PTXPACK_BENCH_SERVING_MEMORY_H
+#ifndef PTXPACK_BENCH_MEMORY_H
+#define PTXPACK_BENCH_MEMORY_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
