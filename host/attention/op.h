@@ -35,6 +35,9 @@ int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */
 const char *attention_refuse_reach(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                    char line[PLAN_LINE]);
+/* For rows of mma.sync: tanh.approx needs PTX ISA 7.0, and some of them need less.  NULL, or `line`. */
+const char *attention_refuse_softcap(const plan_problem *problem, const ptxpack_variant *row,
+                                     char line[PLAN_LINE]);
 /* The arrays that a launch brings. */
 attention_addresses attention_find_addresses(const attention_geometry        *geometry,
                                              const ptxpack_attention_buffers *buffers);
