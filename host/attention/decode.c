@@ -98,15 +98,17 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     /* with the row's HEAD_DIM, so that the smallest that fits is taken */
     double block = 2.0 * ELEMENT * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
                    (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
+        return block;
     double resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
     double speed = resident > 1 && !splits_tiles(&s) ? speed_of_two : 1;
     double clocks = START_CLOCKS + (resident > 1 ? START_OF_TWO : 0);
-    if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
-        return block;
     clocks += (double)s.range * resident * block / (m.bytes * speed);
     clocks += TILE_CLOCKS * (double)divide_up(s.range, s.tile_blocks) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
+    if (ptxpack_variant_parameter(row, "CP_ASYNC", 0) == 0) /* a guess: a warp waits for what it loads */
+        clocks *= 1.3;
     return clocks / (1e3 * m.ghz);
 }
 
