@@ -133,7 +133,7 @@ PTXPACK_API ptxpack_status ptxpack_attention_append_reference(const ptxpack_atte
 
 /* An append and an attention in one call, on the CPU, to check results: `desc` has an append.  q, k and v are in HOST
  * memory.  The new rows are written to k and v, and the rotated ones to q, computed in double precision and rounded once;
- * then o and lse are computed from these, as by ptxpack_attention_reference_lengths.  In `inputs` q NULL means that q is
+ * then o and lse are computed from these, as by ptxpack_attention_reference_lengths, unless both are NULL.  In `inputs` q NULL means that q is
  * rotated in place, and an array that is NULL is that of `lengths`.  After an error the line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG     as for the plan and for both references; some rows may have been written
  *   PTXPACK_E_MEMORY  the same */

@@ -202,6 +202,7 @@ ptxpack_status ptxpack_attention_reference_append(const ptxpack_attention_desc  
     in.q = in.q != NULL ? in.q : q;
     take_lengths(&in, lengths);
     status = append(&d, &in, &to[0], &to[1], &to[2]);
-    return status == PTXPACK_OK ? ptxpack_attention_reference_lengths(&whole, q, k, v, NULL, lengths, o, lse)
-                                : status;
+    return status == PTXPACK_OK && (o != NULL || lse != NULL)
+               ? ptxpack_attention_reference_lengths(&whole, q, k, v, NULL, lengths, o, lse)
+               : status;
 }
