@@ -33,7 +33,7 @@
  *          The attention's options include PTXPACK_LENGTHS_KV, and its lengths count the new rows.
  *          Where heads_q is not 0, the attention's q is what is rotated: it is q_out, with its strides, and may be 0
  *          here.  `q` is where its rows come from; address 0 means that they are rotated in place, strides of 0 mean those
- *          of q_out.  All rows of q are rotated, so that they are as many as the new rows, and stored as these: new_rows,
+ *          of q_out.  If it is elsewhere, o may be there.  All rows of q are rotated, so that they are as many as the new rows, and stored as these: new_rows,
  *          rows_new, PTXPACK_LENGTHS_NEW, starts_new and lengths_new are the attention's q_rows, rows_q,
  *          PTXPACK_LENGTHS_Q, starts_q and lengths_q, and may be 0 here.  Where heads_q is 0, a sequence may have other
  *          numbers of new rows than of query rows, and new_rows and options say how they are stored; addresses of

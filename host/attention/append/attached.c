@@ -186,14 +186,16 @@ static ptxpack_status take_addresses(const attention_geometry *g, const append_g
     return PTXPACK_OK;
 }
 
-/* What one kernel writes may not be what only the other one reads; each has checked its own already. */
+/* What one kernel writes may not be what only the other one reads; each has checked its own already.  But o may be where q
+ * came from before it was rotated. */
 static ptxpack_status refuse_overlaps(const memory_range attention[RANGE_COUNT],
                                       const memory_range append[APPEND_RANGES], char *line)
 {
     ptxpack_status status = PTXPACK_OK;
     for (int written = RANGE_WRITTEN; written < RANGE_ARRAYS; written++)
         for (int i = 0; i < APPEND_RANGES && status == PTXPACK_OK; i++)
-            status = memory_refuse_overlap(&attention[written], &append[i], line);
+            if (written != RANGE_WRITTEN || i != APPEND_Q)
+                status = memory_refuse_overlap(&attention[written], &append[i], line);
     for (int written = APPEND_K; written <= APPEND_Q_OUT; written++) {
         if (written != APPEND_Q_OUT && status == PTXPACK_OK)
             status = memory_refuse_overlap(&append[written], &attention[RANGE_Q], line);
