@@ -99,7 +99,7 @@ class _Append:
             options |= ROPE_Q_AT_START
         options |= ROPE_PAIRS if rope_pairs else 0
         strides = tuple(_strides_of(self.tensors[name], self.order) if name in self.tensors else _NOTHING for name in _TENSORS)
-        self.problem = (_TYPES[kind], *fields, options, strides)
+        self.problem: tuple[Any, ...] = (_TYPES[kind], *fields, options, strides)
 
     def _extents(self, name: str) -> tuple[int, ...]:
         """Batch, rows, heads and head_dim."""
