@@ -288,10 +288,47 @@ static void rows_of_q_are_their_own(void **state)
     b.append = &n;
     assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_OK);
     assert_int_equal(record->launches, 2);
+    n.lengths_new = 0; /* as the lengths of q */
+    assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_OK);
+    assert_int_equal(record->launches, 4);
     b.q = b.k + 16;
     assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_E_ARG);
     assert_string_equal(ptxpack_detail(handle), "k overlaps q: 0x20000 and 0x20010");
-    assert_int_equal(record->launches, 2);
+    assert_int_equal(record->launches, 4);
+    ptxpack_attention_plan_free(plan);
+    ptxpack_close(handle);
+}
+
+/* Of dense k and v with a row map, and packed q and new rows of the same starts. */
+static void other_arrays_are_the_attentions(void **state)
+{
+    (void)state;
+    struct fake_record              *record;
+    ptxpack                         *handle = open_fake("", &record);
+    ptxpack_attention_desc           d = good;
+    ptxpack_attention_append_desc    a = copied;
+    ptxpack_attention_append_buffers n = new_rows;
+    ptxpack_attention_buffers        b = buffers;
+    ptxpack_attention_plan          *plan;
+    packed(&d);
+    d.options |= PTXPACK_ROW_MAP;
+    d.rows_kv = 4;
+    a.new_rows = PTXPACK_ROWS_PACKED;
+    a.rows_new = 3;
+    d.append = &a;
+    if (ptxpack_attention_plan_create(handle, &d, &plan) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(handle));
+    b.row_map = 0xb0000;
+    b.append = &n;
+    if (ptxpack_attention_launch(plan, &b, NULL) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(handle));
+    n.starts_new = 0x180000;
+    assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_OK);
+    n.row_map = 0xb0004;
+    assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_E_ARG);
+    assert_string_equal(ptxpack_detail(handle),
+                        "append: row_map is 0xb0004, but row_map of the attention is 0xb0000");
+    assert_int_equal(record->launches, 4);
     ptxpack_attention_plan_free(plan);
     ptxpack_close(handle);
 }
@@ -430,6 +467,7 @@ int main(void)
         cmocka_unit_test_setup(bad_descriptors_are_refused, reset),
         cmocka_unit_test_setup(addresses_are_checked, reset),
         cmocka_unit_test_setup(rows_of_q_are_their_own, reset),
+        cmocka_unit_test_setup(other_arrays_are_the_attentions, reset),
         cmocka_unit_test_setup(both_are_enqueued_or_none, reset),
         cmocka_unit_test_setup(older_sizes_are_taken, reset),
         cmocka_unit_test(the_reference_does_both),
