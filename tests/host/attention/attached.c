@@ -48,6 +48,7 @@ static void what_is_0_is_the_attentions(void **state)
     packed(&d);
     d.options |= PTXPACK_LENGTHS_Q | PTXPACK_LEFT_PAD;
     d.k = (ptxpack_strides){DIM * 4 * HEADS_KV, DIM, DIM * 4};
+    d.v = (ptxpack_strides){DIM * 5 * HEADS_KV, DIM, DIM * 5};
     d.q = (ptxpack_strides){0, 2 * HEADS * DIM, DIM};
     d.append = &rotated;
     if (attached_describe(&d, &a, line) != PTXPACK_OK)
@@ -59,8 +60,14 @@ static void what_is_0_is_the_attentions(void **state)
     assert_int_equal(a.options,
                      PTXPACK_LENGTHS_NEW); /* the left pad is about positions: it has its own option */
     assert_memory_equal(&a.k, &d.k, sizeof d.k);
+    assert_memory_equal(&a.v, &d.v, sizeof d.v);
     assert_memory_equal(&a.q_out, &d.q, sizeof d.q);
     assert_memory_equal(&a.q, &d.q, sizeof d.q);
+    ptxpack_attention_append_desc own = rotated;
+    own.q = (ptxpack_strides){0, 3 * HEADS * DIM, DIM}; /* not all are 0 */
+    d.append = &own;
+    assert_int_equal(attached_describe(&d, &a, line), PTXPACK_OK);
+    assert_memory_equal(&a.q, &own.q, sizeof own.q);
     d.append = &copied; /* without q the new rows are their own */
     assert_int_equal(attached_describe(&d, &a, line), PTXPACK_OK);
     assert_true(a.new_rows == PTXPACK_ROWS_DENSE && a.seqlen_new == 1 && a.options == 0 && a.heads_q == 0);
