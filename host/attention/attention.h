@@ -89,7 +89,10 @@ typedef struct ptxpack_attention_desc {
     int32_t      page_rows;   /* paged: a power of two up to 1024; otherwise 0 */
     int32_t      table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
     uint32_t     options;     /* PTXPACK_LENGTHS_Q, .. */
-    uint32_t     reserved;    /* 0 */
+    int32_t split_rows; /* 0: the library's choice; otherwise a multiple of 256: where few query rows share the
+                                 keys, these are summed in parts of so many rows.  The bits of a sequence's results
+                                 then depend on its own rows alone: not on the batch, nor on other sequences.
+                                 With many query rows PTXPACK_E_UNSUPPORTED */
     /* What a launch appends to k and v before it attends (append.h); NULL: nothing.  It is read only while a plan is
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;

@@ -79,6 +79,8 @@ ptxpack_status attention_read_sequence(const ptxpack_attention_desc *desc, const
                                        attention_sequence *out, char line[PLAN_LINE]);
 /* For methods that take only sequences of equal lengths: NULL, or `line`. */
 const char *attention_refuse_lengths(const attention_geometry *geometry, char line[PLAN_LINE]);
+/* For methods that cannot sum keys in parts of split_rows: NULL, or `line`. */
+const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,

@@ -67,6 +67,8 @@ static ptxpack_status check_count(const char *name, int32_t value, bool wanted, 
     return PTXPACK_OK;
 }
 
+enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of decode.ptx, together */
+
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD;
@@ -74,8 +76,8 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
         return refuse(line, "kv_rows %d is not a ptxpack_rows", (int)d->kv_rows);
-    if (d->reserved != 0)
-        return refuse(line, "reserved is %u, not 0", (unsigned)d->reserved);
+    if (d->split_rows < 0 || d->split_rows % SPLIT_ROWS != 0)
+        return refuse(line, "split_rows %d is not 0 or a multiple of %d", (int)d->split_rows, (int)SPLIT_ROWS);
     if ((d->options & ~known) != 0)
         return refuse(line, "options has the unknown bits 0x%x", (unsigned)(d->options & ~known));
     if ((d->options & PTXPACK_ROW_MAP) != 0 && d->kv_rows != PTXPACK_ROWS_DENSE)
@@ -264,6 +266,14 @@ const char *attention_refuse_reach(const ptxpack_attention_desc *d, const attent
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
                 many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? d->seqlen_q : d->seqlen_kv));
+    return line;
+}
+
+const char *attention_refuse_split(const ptxpack_attention_desc *d, char line[PLAN_LINE])
+{
+    if (d->split_rows == 0)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not sum keys in parts of split_rows");
     return line;
 }
 

@@ -34,7 +34,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
-    if (attention_refuse_reach(desc, geometry, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {

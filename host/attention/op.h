@@ -54,6 +54,9 @@ typedef struct attention_ranges {
     int64_t rows, group;        /* of a tile; query heads that share a key head */
     int64_t first_key, end;     /* the keys that any row sees */
     int64_t tiles, tile_blocks; /* key blocks of a tile, at least one */
+    int64_t tile_padded;        /* its places in the list: whole parts if `fixed` */
+    int64_t part, parts;        /* key blocks of a part: of what is summed at a time; their number at most */
+    bool    fixed;              /* the descriptor says the part; otherwise parts are ranges */
     int64_t range, grid;        /* key blocks of a range; ranges */
     int64_t order, apart;       /* whole tiles in a range, so far apart; or 1 */
 } attention_ranges;

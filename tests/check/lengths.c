@@ -22,14 +22,16 @@ enum { ROUNDS = 3, WHAT = 512 };
 /* ---- the cases ---------------------------------------------------------------------------------------- */
 static const struct shape {
     ptxpack_dtype dtype;
-    int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
+    int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim, split_rows;
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64},   {PTXPACK_BF16, 4, 2, 300, 8, 1, 128},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112},  {PTXPACK_BF16, 3, 4, 90, 4, 1, 256},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64}, {PTXPACK_F16, 2, 1, 2100, 2, 1, 128},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40},  {PTXPACK_F16, 2, 113, 203, 2, 1, 64},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},     {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},    {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},   {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},    {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},   {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
+    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},   {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
+    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -104,15 +106,16 @@ static bool in_matrix(const check *c, const lengths_case *a)
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
+    const char         *split = s->split_rows > 0 ? " split" : "";
     if (a->append < APPENDS)
-        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d %s, %s, %s", (int)s->head_dim,
+        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, masks[a->mask].name, appends[a->append].name,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
                  storages[a->storage].name);
     else
-        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d %s, %s", (int)s->head_dim,
+        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, storages[a->storage].name, masks[a->mask].name);
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name);
 }
 
 static ptxpack_attention_desc describe(const lengths_case *a)
@@ -130,7 +133,8 @@ static ptxpack_attention_desc describe(const lengths_case *a)
                                 .mask = m->mask,
                                 .window_left = m->left,
                                 .window_right = m->right,
-                                .softcap = m->softcap};
+                                .softcap = m->softcap,
+                                .split_rows = s->split_rows};
     return d;
 }
 

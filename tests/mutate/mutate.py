@@ -70,6 +70,7 @@ STEPS = {
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
+    **{'probe/%s.ptx' % name: [(90, '', 'test tools-bench_memory', '')] for name in ('fill', 'reduce', 'advance')},
     'probe': [(sm, '', case, '') for sm, case in (
         (90, 'atom SM90_64x8x'), (80, 'atom SM7'), (80, 'atom SM80_CP'), (80, 'atom SM50'), (80, 'atom SM61'), (89, 'atom SM89'),
         (80, 'atom SM80_8x8'), (90, 'atom SM90_U'), (90, 'atom SM90_16x8'), (120, 'atom SM100'), (80, 'atom SM80_16x8'),

@@ -65,7 +65,7 @@ _AttentionDesc = _structure(
     (ctypes.c_int32, "batch seqlen_q seqlen_kv heads_q heads_kv head_dim"), (ctypes.c_float, "scale"),
     (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
     (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
-    (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options reserved"),
+    (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
     (ctypes.c_void_p, "append"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
