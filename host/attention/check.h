@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "attention.h"
+#include "host/plan/memory.h"
 #include "host/plan/plan.h"
 
 /* The tensors, in the order of every table about them. */
@@ -84,6 +85,10 @@ const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
                                          char line[PLAN_LINE]);
+/* What a launch reads and writes: q, k and v, descales; from RANGE_WRITTEN on o, lse and workspace; the arrays. */
+enum { RANGE_Q, RANGE_WRITTEN = 6, RANGE_ARRAYS = 9, RANGE_COUNT = RANGE_ARRAYS + ARRAY_COUNT };
+void attention_list_memory(const attention_geometry *geometry, uint64_t workspace,
+                           const ptxpack_attention_buffers *buffers, memory_range ranges[RANGE_COUNT]);
 /* The same for the addresses of a launch; workspace: bytes that the plan needs. */
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t workspace,
                                                const ptxpack_attention_buffers *buffers, char line[PLAN_LINE]);

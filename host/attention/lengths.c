@@ -10,21 +10,28 @@ const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv",
                                                         "row_map",  "left_pad",  "page_table"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
-/* What callers before the fields about lengths stated. */
-enum {
-    FIRST_DESC = offsetof(ptxpack_attention_desc, q_rows),
-    FIRST_BUFFERS = offsetof(ptxpack_attention_buffers, starts_q)
-};
+/* What callers stated before the fields about lengths, before appends, and now. */
+enum { AGES = 3 };
+static const size_t desc_sizes[AGES] = {offsetof(ptxpack_attention_desc, q_rows),
+                                        offsetof(ptxpack_attention_desc, append),
+                                        sizeof(ptxpack_attention_desc)};
+static const size_t buffers_sizes[AGES] = {offsetof(ptxpack_attention_buffers, starts_q),
+                                           offsetof(ptxpack_attention_buffers, append),
+                                           sizeof(ptxpack_attention_buffers)};
 
-/* Copies a struct whose first member is its size; `since` is the least that it ever was. */
+/* Copies a struct whose first member is its size, which is one of `sizes`; the last is that of today. */
 static ptxpack_status copy_whole(const char *name, const char *type, const void *given, void *whole,
-                                 size_t since, size_t size, char *line)
+                                 const size_t sizes[AGES], char *line)
 {
-    uint32_t stated = 0, full = (uint32_t)size;
+    const size_t size = sizes[AGES - 1];
+    uint32_t     stated = 0, full = (uint32_t)size;
+    int          age = 0;
     if (given == NULL)
         return refuse(line, "%s is NULL", name);
     memcpy(&stated, given, sizeof stated);
-    if (stated != since && stated != size)
+    while (age < AGES && stated != sizes[age])
+        age++;
+    if (age == AGES)
         return refuse(line, "%s.size is %u; sizeof(%s) is %zu", name, (unsigned)stated, type, size);
     memset(whole, 0, size);
     memcpy(whole, given, stated);
@@ -35,13 +42,13 @@ static ptxpack_status copy_whole(const char *name, const char *type, const void 
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE])
 {
-    return copy_whole("desc", "ptxpack_attention_desc", given, whole, FIRST_DESC, sizeof *whole, line);
+    return copy_whole("desc", "ptxpack_attention_desc", given, whole, desc_sizes, line);
 }
 
 ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
                                        char line[PLAN_LINE])
 {
-    return copy_whole("buffers", "ptxpack_attention_buffers", given, whole, FIRST_BUFFERS, sizeof *whole, line);
+    return copy_whole("buffers", "ptxpack_attention_buffers", given, whole, buffers_sizes, line);
 }
 
 /* ---- the fields --------------------------------------------------------------------------------------- */

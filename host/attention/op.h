@@ -15,9 +15,10 @@ typedef union attention_arguments {
 } attention_arguments;
 
 struct ptxpack_attention_plan {
-    plan_head           head;
-    attention_geometry  geometry;
-    attention_arguments arguments; /* all but what a launch brings */
+    plan_head                             head;
+    attention_geometry                    geometry;
+    attention_arguments                   arguments; /* all but what a launch brings */
+    struct ptxpack_attention_append_plan *append;    /* what a launch does before; NULL: nothing */
 };
 
 extern const plan_op     attention_op; /* its descriptor is a ptxpack_attention_desc */

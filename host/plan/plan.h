@@ -160,6 +160,14 @@ size_t plan_symbols(const plan_problem *problem, const ptxpack_variant *row,
  * failure, with the handle's line. */
 ptxpack_status plan_create(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
                            plan_head **plan);
+/* A plan, and what comes with a launch of it, checked. */
+typedef struct plan_launched {
+    const plan_head *plan;
+    const void      *buffers;
+} plan_launched;
+enum { PLAN_LAUNCHED = 2 };
+/* Enqueues at most so many kernels of one handle, one after another: none, unless the arguments of all can be filled in. */
+ptxpack_status plan_enqueue(const plan_launched *launches, int count, struct CUstream_st *stream);
 /* Checks the buffers and enqueues the kernel.  plan may be NULL (PTXPACK_E_ARG). */
 ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream);
 /* What a launch would hand to the kernel, without checks. */

@@ -5,7 +5,9 @@
  *          with ONE plan and one workspace; the later rounds are replays of one captured graph where the driver can.
  * Passes   Against the exact result, each head of each sequence has FlashAttention's bound (verify.h), and every
  *          LSE verify_lse_bound.  All that is not a row of a sequence is NaN in the inputs, and in the outputs
- *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again. */
+ *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again.
+ * Appends  "kvcache" cases launch an append and an attention in one call, in the ways of FlashAttention's tests of a cache:
+ *          the new rows are NaN in the cache before it, and all bytes of q, k and v are right after it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,29 +65,57 @@ static const struct masking {
     {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
     {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15},
 };
+static const lengths_append appends[] = {
+    /* new rows, rotary_dim, options, packed, in place, stated */
+    {"halves", 0, ALL_OF_HEAD, 0, false, false, false},
+    {"pairs in place", 0, ALL_OF_HEAD, PTXPACK_ROPE_PAIRS, false, true, false},
+    {"16 pairs stated", 0, 32, PTXPACK_ROPE_PAIRS, false, false, true},
+    {"8 halves, positions", 0, 16, PTXPACK_LEFT_PAD, false, true, true},
+    {"q at start", 0, ALL_OF_HEAD, PTXPACK_ROPE_Q_AT_START, false, false, false},
+    {"copies of 1", 1, 0, 0, false, false, false},
+    {"up to 5 copies", 5, 0, PTXPACK_LENGTHS_NEW, false, false, true},
+    {"packed copies", 4, 0, 0, true, false, false},
+    {"packed halves of k", 6, ALL_OF_HEAD, PTXPACK_LENGTHS_NEW | PTXPACK_LEFT_PAD, true, false, false},
+};
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
     STORAGES = sizeof storages / sizeof storages[0],
-    MASKS = sizeof masks / sizeof masks[0]
+    MASKS = sizeof masks / sizeof masks[0],
+    APPENDS = sizeof appends / sizeof appends[0]
 };
 
 typedef struct lengths_case {
-    int shape, storage, mask;
+    int shape, storage, mask, append; /* append APPENDS: none */
 } lengths_case;
 
-/* On the emulated driver every shape has every storage once, with masks in turn. */
+/* On the emulated driver every shape has every storage once, with masks in turn; every storage has every second append once,
+ * with shapes in turn. */
 static bool in_matrix(const check *c, const lengths_case *a)
 {
-    return (!c->brief && !c->quick) || (a->shape + a->storage) % MASKS == a->mask;
+    const lengths_storage *s = &storages[a->storage];
+    const bool             few = c->brief || c->quick;
+    if (a->append == APPENDS)
+        return !few || (a->shape + a->storage) % MASKS == a->mask;
+    if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
+        return false; /* there is no append to these */
+    return (a->shape + a->storage + a->append) % MASKS == a->mask &&
+           (!few ||
+            ((a->storage + a->append) % 2 == 0 && (5 * a->storage + 7 * a->append) / 2 % SHAPES == a->shape));
 }
 
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
-    snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s", (int)s->head_dim,
-             ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q,
-             (int)s->seqlen_kv, s->split_rows > 0 ? " split" : "", storages[a->storage].name,
-             masks[a->mask].name);
+    const char         *split = s->split_rows > 0 ? " split" : "";
+    if (a->append < APPENDS)
+        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
+                 storages[a->storage].name);
+    else
+        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name);
 }
 
 static ptxpack_attention_desc describe(const lengths_case *a)
@@ -253,24 +283,29 @@ static void run_case(check *c, const lengths_case *a, const char *name)
 {
     ptxpack_attention_desc d = describe(a);
     random_state  random = random_start(c->seed + (uint64_t)((a->shape * STORAGES + a->storage) * MASKS));
+    bool          appends_rows = a->append < APPENDS;
+    int           rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
     lengths_image image;
     lengths_runs  runs;
     expected      e = {NULL, 0, NULL, NULL, NULL};
-    if (!lengths_image_open(&image, &d, &storages[a->storage]) || !lengths_runs_open(&runs)) {
+    if (!lengths_image_open(&image, &d, &storages[a->storage]) ||
+        (appends_rows && !lengths_append_open(&image, &appends[a->append])) || !lengths_runs_open(&runs)) {
         check_broken(c, name, image.line);
+        lengths_append_close(c, &image);
         lengths_image_close(&image);
         return;
     }
     bool ok = true;
-    for (int round = 0; round < ROUNDS && ok && !atomic_load(&c->broken); round++) {
-        lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1);
-        ok = refer(&image, &e);
+    for (int round = 0; round < rounds && ok && !atomic_load(&c->broken); round++) {
+        lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1 && !appends_rows);
+        ok = (!appends_rows || lengths_append_fill(&image, &random)) && refer(&image, &e);
         if (!ok)
             check_broken(c, name, ptxpack_detail(NULL));
         ok = ok && run_rows(c, &image, &runs, &e, name, (size_t)(a->shape + a->storage), round);
         free_expected(&e);
     }
     lengths_runs_close(c, &runs);
+    lengths_append_close(c, &image);
     lengths_image_close(&image);
 }
 
@@ -296,13 +331,13 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * STORAGES * MASKS];
+    lengths_case list[SHAPES * STORAGES * (MASKS + APPENDS)];
     check_cases  all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
-            for (int mask = 0; mask < MASKS; mask++) {
-                lengths_case a = {shape, storage, mask};
+            for (int which = 0; which < MASKS * (APPENDS + 1); which++) {
+                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS};
                 char         name[128];
                 name_case(&a, name);
                 if (in_matrix(c, &a) && check_wanted(c, name))

@@ -111,6 +111,9 @@ static const breakage breakages[] = {
      "append f16 d80 r32 pairs"},
     {"an empty sequence takes the row of the next one", "kv_cache/append.ptx", "setp.le.s32 %before, %x, %row;",
      "setp.lt.s32 %before, %x, %row;", "append f16 d128 r64"},
+    {"a position is one too late before an attention", "kv_cache/append.ptx",
+     "sub.sat.s32 %position, %position, %x;",
+     "sub.sat.s32 %position, %position, %x;\n add.s32 %position, %position, 1;", "kvcache d64 f16"},
     {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };

@@ -6,12 +6,6 @@
 
 #include "op.h"
 
-struct ptxpack_attention_append_plan {
-    plan_head        head;
-    append_geometry  geometry;
-    append_arguments arguments; /* all but what a launch brings */
-};
-
 /* ---- the row ------------------------------------------------------------------------------------------ */
 /* What a row says: the elements of 16 bytes, and the threads of a block, each of which does one unit. */
 typedef struct append_layout {

@@ -5,7 +5,7 @@ import collections
 import ctypes
 import math
 import operator
-from typing import Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from .library import ArgumentError, BF16, E4M3, F16, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
@@ -13,6 +13,9 @@ from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
+
+if TYPE_CHECKING:
+    from .append import _Append
 
 
 # ---- one call ----------------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
-              cache_batch_idx: Any = None, leftpad_k: Any = None) -> Any:
+              cache_batch_idx: Any = None, leftpad_k: Any = None, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -211,8 +214,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     cache_batch_idx  [batch]: the sequence of k and v that each sequence of q goes with
     leftpad_k        [batch], or a number: the first rows of k and v that are no keys, which the lengths count
     """
-    call = _Call("q", q, stream)
-    views = call.first, call.view("k", k), call.view("v", v)
+    call = _Call("q", q, stream) if _append is None else _append.call  # flash_attn.py's: the same launch appends first
+    rotated = None if _append is None else _append.rotated()
+    views = rotated or call.first, call.view("k", k), call.view("v", v)
     if layout not in _LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
     order = _LAYOUTS[layout]
@@ -236,16 +240,20 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
-                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()))
+                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()),
+                                      **({} if _append is None else {"append": _append.part()}))
+    if _append is not None:
+        lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
     addresses += [logs_address, plan.workspace(call.stream)] + scales
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
-    buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses)
+    first = None if _append is None else _append.addresses()
+    buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first))
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
-    if not want_lse:
-        return call.results((o, out is not None))[0]
-    return call.results((o, out is not None), (logs, lse is not None))
+    made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
+    results = call.results(*made, *(() if _append is None else _append.written()))
+    return results[:2] if want_lse else results[0]
 
 
 # ---- matmul ------------------------------------------------------------------------------------------------
