@@ -144,6 +144,7 @@ const plan_op attention_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &attention_buffers_struct,
     .check = check,
     .builds = 4 * (MASKS + STORAGES),
     .build = build,
@@ -188,12 +189,7 @@ const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *pla
 ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
                                         const ptxpack_attention_buffers *buffers, struct CUstream_st *stream)
 {
-    ptxpack_attention_buffers whole;
-    char                      line[PLAN_LINE];
-    ptxpack_status            status = attention_whole_buffers(buffers, &whole, line);
-    if (status != PTXPACK_OK && plan != NULL)
-        return ptxpack_fail(plan->head.handle, status, "%s", line);
-    return plan_launch((const plan_head *)plan, &whole, stream);
+    return plan_launch((const plan_head *)plan, buffers, stream);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

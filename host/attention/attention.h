@@ -108,6 +108,9 @@ typedef struct ptxpack_attention_buffers {
     uint64_t lengths_q, lengths_kv; /* [batch] */
     uint64_t row_map, left_pad;     /* [batch] */
     uint64_t page_table;            /* [batch][table_width] */
+    /* How this launch is enqueued.  Where `size` ends before these fields they are 0. */
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved; /* 0 */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -125,14 +128,14 @@ PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *p
 /* The bytes of device memory that a launch needs as workspace; 0 if `plan` is NULL.  The workspace is aligned
  * to 16 bytes and is zero before the first launch of this plan with it.  Every launch that completes leaves it
  * ready for the plan's next one; another plan needs a workspace of its own, or zeros again.  Launches that may
- * run at the same time need a workspace each. */
+ * run at the same time need a workspace each; PTXPACK_LAUNCH_OVERLAP does not make them so. */
 PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
 /* The kernel, which belongs to the handle; NULL if `plan` is NULL. */
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
 /* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context).
  *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o, lse or the workspace, from
- *                     its first to its last element, overlaps that of another buffer
+ *                     its first to its last element, overlaps that of another buffer, or `launch` has unknown bits
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,

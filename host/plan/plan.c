@@ -113,7 +113,7 @@ static ptxpack_status fill_in(const plan_head *plan, const void *buffers, void *
 /* Fills in the arguments, and enqueues the kernel when there is a stream for it; enters the context once for
  * both. */
 static ptxpack_status run(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3],
-                          bool enqueue, struct CUstream_st *stream)
+                          bool enqueue, struct CUstream_st *stream, bool overlap)
 {
     bool           pushed = false;
     ptxpack_status status = ptxpack_check_process(plan->handle);
@@ -123,7 +123,7 @@ static ptxpack_status run(const plan_head *plan, const void *buffers, void *argu
         return status;
     status = fill_in(plan, buffers, arguments, grid);
     if (status == PTXPACK_OK && enqueue)
-        status = ptxpack_kernel_enqueue(plan->kernel, grid, arguments, stream);
+        status = ptxpack_kernel_enqueue(plan->kernel, grid, arguments, stream, overlap);
     ptxpack_leave(plan->handle, pushed);
     return status;
 }
@@ -133,14 +133,24 @@ ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CU
     _Alignas(64) unsigned char arguments[PLAN_ARGUMENT_BYTES];
     uint32_t                   grid[3];
     char                       line[PLAN_LINE];
+    plan_room                  whole;
+    bool                       overlap = false;
+    ptxpack_status             status = PTXPACK_OK;
     if (plan == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan->op->check(plan, buffers, line);
-    return status == PTXPACK_OK ? run(plan, buffers, arguments, grid, true, stream)
+    if (plan->op->buffers != NULL) {
+        status = plan_whole(plan->op->buffers, buffers, &whole, line);
+        buffers = &whole;
+        if (status == PTXPACK_OK)
+            status = plan_check_launch(plan->op->buffers, buffers, &overlap, line);
+    }
+    if (status == PTXPACK_OK)
+        status = plan->op->check(plan, buffers, line);
+    return status == PTXPACK_OK ? run(plan, buffers, arguments, grid, true, stream, overlap)
                                 : ptxpack_fail(plan->handle, status, "%s", line);
 }
 
 ptxpack_status plan_arguments(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    return run(plan, buffers, arguments, grid, false, NULL);
+    return run(plan, buffers, arguments, grid, false, NULL, false);
 }

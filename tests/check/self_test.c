@@ -125,7 +125,7 @@ static const breakage wgmma_breakages[] = {
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;",
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;\n add.s32 %sq_kv_row, %sq_kv_row, 1;", "203 packed,"},
     {"each sequence has its own keys, whatever the row map says", "attention/wgmma/lengths.ptx",
-     "@%sq_given ld.global.nc.u32 %x, [%sq_at];", "", "203 row map"},
+     "@%sq_given ld.global.u32 %x, [%sq_at];", "", "203 row map"},
     {"O of a sequence is written a row late", "attention/wgmma/lengths.ptx", "add.u32 %o_row, %o_row, %x;",
      "add.u32 %o_row, %o_row, %x;\n add.u32 %o_row, %o_row, 1;", "90 both lengths"},
     {"the LSE of a sequence begins at row 0", "attention/wgmma_store.ptx", "add.u32 %x, %sq_row, %c_row;",
