@@ -5,7 +5,7 @@ import ctypes
 import operator
 from typing import Any, Optional, Union
 
-from .library import (ArgumentError, DENSE, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, ROW_MAP,
+from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, ROW_MAP,
                       _AppendBuffers)
 from .device import _Plan
 from .arrays import _View, _is_compact
@@ -153,7 +153,7 @@ class _Append:
             self.given["cu_seqlens_new"], (number or 0) + (0 if self.packed else self.rows), self.batch, stream=self.call.stream)
         return _View("seqused_k", after, (self.batch,), (1,), "s32", self.call.first.device, keep=self.plan)
 
-    def launch(self) -> tuple[Any, Union[int, _View]]:
+    def launch(self, overlap: bool = False) -> tuple[Any, Union[int, _View]]:
         """Returns q rotated, or None, and the lengths after the append."""
         call, plan, after = self.call, self.plan, self._after()
 
@@ -163,7 +163,7 @@ class _Append:
         addresses += [table.address for table in self.tables] or [0, 0]
         addresses.append(after.address if isinstance(after, _View) else constant("seqused_k", after))
         addresses += [self.integers.address(name, constant) for name in _ARRAYS[1:]]
-        buffers = _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses)
+        buffers = _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses, launch=LAUNCH_OVERLAP if overlap else 0)
         call.device.check(call.device.lib.ptxpack_attention_append(plan.pointer, ctypes.byref(buffers), call.stream))
         if self.before and self.out is not None and call.device.capturing(call.stream):
             call.device.captured.append(self.out)
@@ -178,7 +178,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
                      rope_pairs: bool = False, rope_q_at_start: bool = False, page_table: Any = None, cache_batch_idx: Any = None,
                      leftpad_k: Any = None, cu_seqlens_new: Any = None, max_seqlen_new: Optional[int] = None,
                      seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, out: Any = None,
-                     stream: Any = None) -> Any:
+                     stream: Any = None, overlap: bool = False) -> Any:
     """Writes new keys and values to the end of a cache of k and v, in place; with cos and sin it rotates the new keys, and q, first.
 
     k_new, v_new  [batch, seqlen_new, heads_kv, head_dim]; with layout="bhsd" [batch, heads, seqlen, head_dim], all of them
@@ -192,6 +192,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     rope_q_at_start  all rows of q have the position of the first new row
     out           where q rotated goes; may be q
     dtype         "bf16" or "f16": what uint16 stands for
+    overlap       as of attention()
 
     The int32 arrays are on the device, and are read by the kernel:
 
@@ -205,4 +206,4 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     return _Append(k_new, v_new, k, v, seqused_k, q=q, cos=cos, sin=sin, rope_pairs=rope_pairs, rope_q_at_start=rope_q_at_start,
                    page_table=page_table, cache_batch_idx=cache_batch_idx, leftpad_k=leftpad_k, cu_seqlens_new=cu_seqlens_new,
                    max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, out=out,
-                   stream=stream).launch()[0]
+                   stream=stream).launch(overlap)[0]
