@@ -444,11 +444,11 @@ DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, ui
 {
     uint64_t words[16] = {(uintptr_t)address, type, rank, swizzle, l2, fill_with, interleave};
     WANT_CONTEXT();
-    if (rank != 4 || element_strides[0] != 1)
+    if (rank < 3 || rank > 5 || element_strides[0] != 1)
         return PTXPACK_CU_INVALID_VALUE;
     for (uint32_t d = 0; d < rank; d++)
         words[7 + d] = dims[d] << 32 | box[d];
-    memcpy(words + 11, strides, 3 * sizeof *strides);
+    memcpy(words + 7 + rank, strides, (rank - 1) * sizeof *strides);
     memcpy(map, words, sizeof words);
     fake_record.maps_encoded++;
     return number("encode", 0);
