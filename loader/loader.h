@@ -175,8 +175,9 @@ PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
  *
  * PTXPACK_LAUNCH_OVERLAP: this kernel may begin before the kernel that was enqueued just before it in the stream has
  * ended: that one's last blocks still run while this one sets up shared memory and barriers (CUDA's programmatic
- * dependent launch; in a captured graph it is a programmatic edge).  The results are as without it: before this kernel
- * reads or writes any buffer it waits until that kernel has ended and its writes are visible.
+ * dependent launch; in a captured graph it is a programmatic edge, which drivers from CUDA 12.3 on know).  The results are
+ * as without it: before this kernel reads or writes any buffer it waits until that kernel has ended and its writes are
+ * visible.
  *   The kernel before may be any kernel.  Nothing is required of it; if it lets its dependents begin early, as all kernels
  * of this library with this ability do, launched with this flag or without it, this one begins then, otherwise when it
  * has ended.  But a kernel that was itself launched as a programmatic dependent must wait for its own predecessor in at
