@@ -46,6 +46,18 @@ static void begin_after(struct judge_grid *g)
             g->launch[i].over = true;
 }
 
+/* All threads that have waited share it, so that it costs little to hand it on. */
+static struct judge_packet *packet_of_waited(void)
+{
+    struct judge_packet *packet = (struct judge_packet *)calloc(1, sizeof *packet + sizeof packet->rows[0]);
+    if (packet == NULL)
+        return NULL;
+    packet->ref = packet->count = packet->room = 1;
+    packet->rows[0].cluster = EARLIER_GRIDS;
+    packet->rows[0].at[0] = 1;
+    return packet;
+}
+
 bool judge_chain_add(struct judge_grid *g, const struct emu_grid *grid)
 {
     const uint32_t       first = next_cluster(g);
@@ -63,9 +75,11 @@ bool judge_chain_add(struct judge_grid *g, const struct emu_grid *grid)
                                     .op_count = grid->module->op_count};
     launch->ops = (const struct emu_op **)calloc((size_t)launch->op_count + 1, sizeof launch->ops[0]);
     launch->shape = (struct emu_grid *)calloc(1, sizeof *launch->shape);
-    if (launch->ops == NULL || launch->shape == NULL) {
+    launch->ended = g->launch_count ? packet_of_waited() : NULL;
+    if (launch->ops == NULL || launch->shape == NULL || (g->launch_count && launch->ended == NULL)) {
         free(launch->ops);
         free(launch->shape);
+        free(launch->ended);
         return false;
     }
     launch->shape->entry = grid->entry;
@@ -94,6 +108,7 @@ void judge_chain_free(struct judge_grid *g)
     for (uint32_t i = 0; i < g->launch_count; i++) {
         free(g->launch[i].ops);
         free(g->launch[i].shape);
+        judge_packet_drop(g->launch[i].ended);
     }
     free(g->launch);
 }
@@ -123,23 +138,13 @@ bool judge_earlier_ordered(const struct judge_view *view, enum judge_part p, uin
 /* ---- what threads do ------------------------------------------------------------------------------ */
 void judge_dependent_wait(struct emu_warp *warp, uint32_t mask)
 {
-    struct judge_warp   *w = warp->judge;
-    struct judge_packet *packet;
-    if (w == NULL || !mask || w->cluster->grid->launch_count < 2)
+    struct judge_warp *w = warp->judge;
+    if (w == NULL || !mask || current(w->cluster->grid)->ended == NULL)
         return;
-    packet = (struct judge_packet *)judge_alloc(w->cluster->grid, 1, sizeof *packet + sizeof packet->rows[0]);
-    if (packet == NULL)
-        return;
-    packet->ref = packet->count = packet->room = 1;
-    packet->rows[0].cluster = EARLIER_GRIDS;
-    packet->rows[0].at[0] = 1;
-    for (int p = 0; p < PARTS; p++) {
-        struct judge_vector *v = NULL;
-        judge_vector_import(w->cluster, &v, packet);
+    struct judge_vector *v = judge_vector_of(w->cluster->grid, current(w->cluster->grid)->ended);
+    for (int p = 0; p < PARTS; p++)
         judge_lanes_join(w, mask, (enum judge_part)p, v, NULL);
-        judge_vector_drop(v, 1);
-    }
-    judge_packet_drop(packet);
+    judge_vector_drop(v, 1);
     w->w->cta->judge->waited = true;
     __atomic_store_n(&current(w->cluster->grid)->waited, true, __ATOMIC_RELAXED);
 }

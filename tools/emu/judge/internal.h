@@ -129,6 +129,7 @@ struct judge_launch {            /* a grid, or one of several that may overlap: 
     struct emu_grid      *shape; /* what reports say of it; of the current grid, too */
     const struct emu_op **ops;   /* by number, in the order of their first use */
     uint32_t              op_count;
+    struct judge_packet  *ended; /* what those who have waited for the grid before know; NULL: there is none */
     uint32_t              first, clusters; /* the numbers of its clusters: those of the next grid follow */
     uint32_t              covers; /* its end implies the end of all grids of the chain from this one on */
     bool                  waited; /* a thread has executed griddepcontrol.wait */
@@ -251,6 +252,8 @@ void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint3
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch);
 void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
+/* A vector of nothing but a packet, which somebody else keeps; NULL: out of memory. */
+struct judge_vector *judge_vector_of(struct judge_grid *grid, struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
 /* Clusters share the packets of words.  Any thread may drop a reference.  Taking one needs the lock of the
  * word, and so does writing to a packet, which must have only one reference. */
