@@ -145,6 +145,7 @@ const plan_op attention_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &attention_buffers_struct,
     .check = check,
     .builds = 4 * (MASKS + STORAGES),
     .build = build,
@@ -218,9 +219,15 @@ static ptxpack_status launch_both(const ptxpack_attention_plan *plan, const ptxp
                                   struct CUstream_st *stream)
 {
     ptxpack_attention_append_buffers append;
-    const plan_launched              launches[] = {{&plan->append->head, &append}, {&plan->head, buffers}};
     char                             line[PLAN_LINE];
-    ptxpack_status                   status = attached_check(plan, buffers, &append, line);
+    bool           overlap = false, own = false; /* of the attention's buffers, of the append's */
+    ptxpack_status status = plan_check_launch(&attention_buffers_struct, buffers, &overlap, line);
+    if (status == PTXPACK_OK)
+        status = attached_check(plan, buffers, &append, line);
+    if (status == PTXPACK_OK)
+        status = plan_check_launch(&append_buffers_struct, &append, &own, line);
+    const plan_launched launches[] = {{&plan->append->head, &append, overlap || own},
+                                      {&plan->head, buffers, overlap}};
     return status == PTXPACK_OK ? plan_enqueue(launches, 2, stream)
                                 : ptxpack_fail(plan->head.handle, status, "%s", line);
 }
@@ -230,15 +237,15 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
 {
     ptxpack_attention_buffers whole;
     char                      line[PLAN_LINE];
-    ptxpack_status            status = attention_whole_buffers(buffers, &whole, line);
-    if (status != PTXPACK_OK && plan != NULL)
-        return ptxpack_fail(plan->head.handle, status, "%s", line);
-    if (plan != NULL && plan->append != NULL)
+    if (plan == NULL)
+        return plan_launch(NULL, buffers, stream);
+    ptxpack_status status = plan_whole(&attention_buffers_struct, buffers, &whole, line);
+    if (status == PTXPACK_OK && plan->append != NULL)
         return launch_both(plan, &whole, stream);
-    if (plan != NULL && whole.append != NULL)
-        return ptxpack_fail(plan->head.handle, PTXPACK_E_ARG,
-                            "append is not NULL, but the plan appends nothing");
-    return plan_launch((const plan_head *)plan, &whole, stream);
+    if (status == PTXPACK_OK && whole.append != NULL)
+        status = plan_refuse(line, PTXPACK_E_ARG, "append is not NULL, but the plan appends nothing");
+    return status == PTXPACK_OK ? plan_launch(&plan->head, &whole, stream)
+                                : ptxpack_fail(plan->head.handle, status, "%s", line);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

@@ -118,6 +118,9 @@ typedef struct ptxpack_attention_buffers {
     uint64_t page_table;            /* [batch][table_width] */
     /* The addresses of the append (append.h), in HOST memory; NULL exactly where the descriptor's is NULL. */
     const struct ptxpack_attention_append_buffers *append;
+    /* How this launch is enqueued.  Where `size` ends before these fields they are 0. */
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved; /* 0 */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -135,7 +138,7 @@ PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *p
 /* The bytes of device memory that a launch needs as workspace; 0 if `plan` is NULL.  The workspace is aligned
  * to 16 bytes and is zero before the first launch of this plan with it.  Every launch that completes leaves it
  * ready for the plan's next one; another plan needs a workspace of its own, or zeros again.  Launches that may
- * run at the same time need a workspace each. */
+ * run at the same time need a workspace each; PTXPACK_LAUNCH_OVERLAP does not make them so. */
 PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
 /* The kernel of the attention, which belongs to the handle; NULL if `plan` is NULL. */
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
@@ -143,8 +146,8 @@ PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attenti
 /* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context); after that of the append, if the
  * plan has one.
  *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o, lse or the workspace, from
- *                     its first to its last element, overlaps that of another buffer; what append.h says of its
- *                     addresses
+ *                     its first to its last element, overlaps that of another buffer, or `launch` has unknown bits;
+ *                     what append.h says of its addresses
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH  the driver refuses the kernel; the append may have been enqueued
  *   PTXPACK_E_FORKED */

@@ -56,12 +56,11 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 
 enum { ATTENTION_NO_LIMIT = 1 << 30 };
 
-/* The descriptor, or the buffers, as the library knows them: what an older caller does not state is 0.
+/* The descriptor as the library knows it: what an older caller does not state is 0.
  *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE]);
-ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
-                                       char line[PLAN_LINE]);
+extern const plan_struct attention_buffers_struct;
 /* Checks the fields about lengths.  PTXPACK_E_ARG */
 ptxpack_status attention_check_lengths(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* How many sequences (or pages) of how many rows a tensor has in memory. */

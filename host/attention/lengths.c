@@ -1,7 +1,5 @@
 /* lengths.c - sequences with lengths of their own: descriptors and buffers of all ages, and the checks of what the
  * fields about lengths, packed rows and pages say. */
-#include <string.h>
-
 #include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -10,45 +8,27 @@ const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv",
                                                         "row_map",  "left_pad",  "page_table"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
-/* What callers stated before the fields about lengths, before appends, and now. */
-enum { AGES = 3 };
-static const size_t desc_sizes[AGES] = {offsetof(ptxpack_attention_desc, q_rows),
-                                        offsetof(ptxpack_attention_desc, append),
-                                        sizeof(ptxpack_attention_desc)};
-static const size_t buffers_sizes[AGES] = {offsetof(ptxpack_attention_buffers, starts_q),
-                                           offsetof(ptxpack_attention_buffers, append),
-                                           sizeof(ptxpack_attention_buffers)};
-
-/* Copies a struct whose first member is its size, which is one of `sizes`; the last is that of today. */
-static ptxpack_status copy_whole(const char *name, const char *type, const void *given, void *whole,
-                                 const size_t sizes[AGES], char *line)
-{
-    const size_t size = sizes[AGES - 1];
-    uint32_t     stated = 0, full = (uint32_t)size;
-    int          age = 0;
-    if (given == NULL)
-        return refuse(line, "%s is NULL", name);
-    memcpy(&stated, given, sizeof stated);
-    while (age < AGES && stated != sizes[age])
-        age++;
-    if (age == AGES)
-        return refuse(line, "%s.size is %u; sizeof(%s) is %zu", name, (unsigned)stated, type, size);
-    memset(whole, 0, size);
-    memcpy(whole, given, stated);
-    memcpy(whole, &full, sizeof full);
-    return PTXPACK_OK;
-}
+/* What callers stated before the fields about lengths, before appends, and before those about the launch. */
+static const plan_struct desc_struct = {
+    .name = "desc",
+    .type = "ptxpack_attention_desc",
+    .size = sizeof(ptxpack_attention_desc),
+    .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append)},
+};
+const plan_struct attention_buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_attention_buffers",
+    .size = sizeof(ptxpack_attention_buffers),
+    .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
+              offsetof(ptxpack_attention_buffers, launch)},
+    .launch_at = offsetof(ptxpack_attention_buffers, launch),
+};
+_Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE])
 {
-    return copy_whole("desc", "ptxpack_attention_desc", given, whole, desc_sizes, line);
-}
-
-ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
-                                       char line[PLAN_LINE])
-{
-    return copy_whole("buffers", "ptxpack_attention_buffers", given, whole, buffers_sizes, line);
+    return plan_whole(&desc_struct, given, whole, line);
 }
 
 /* ---- the fields --------------------------------------------------------------------------------------- */

@@ -128,18 +128,29 @@ ptxpack_status plan_enqueue(const plan_launched *launches, int count, struct CUs
     for (int i = 0; i < count && status == PTXPACK_OK; i++)
         status = fill_in(launches[i].plan, launches[i].buffers, arguments[i], grid[i]);
     for (int i = 0; i < count && status == PTXPACK_OK; i++)
-        status = ptxpack_kernel_enqueue(launches[i].plan->kernel, grid[i], arguments[i], stream);
+        status = ptxpack_kernel_enqueue(launches[i].plan->kernel, grid[i], arguments[i], stream,
+                                        launches[i].overlap);
     ptxpack_leave(handle, pushed);
     return status;
 }
 
 ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream)
 {
-    char line[PLAN_LINE];
+    char           line[PLAN_LINE];
+    plan_room      whole;
+    bool           overlap = false;
+    ptxpack_status status = PTXPACK_OK;
     if (plan == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan->op->check(plan, buffers, line);
-    return status == PTXPACK_OK ? plan_enqueue(&(plan_launched){plan, buffers}, 1, stream)
+    if (plan->op->buffers != NULL) {
+        status = plan_whole(plan->op->buffers, buffers, &whole, line);
+        buffers = &whole;
+        if (status == PTXPACK_OK)
+            status = plan_check_launch(plan->op->buffers, buffers, &overlap, line);
+    }
+    if (status == PTXPACK_OK)
+        status = plan->op->check(plan, buffers, line);
+    return status == PTXPACK_OK ? plan_enqueue(&(plan_launched){plan, buffers, overlap}, 1, stream)
                                 : ptxpack_fail(plan->handle, status, "%s", line);
 }
 

@@ -131,11 +131,27 @@ static const breakage wgmma_breakages[] = {
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;",
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;\n add.s32 %sq_kv_row, %sq_kv_row, 1;", "203 packed,"},
     {"each sequence has its own keys, whatever the row map says", "attention/wgmma/lengths.ptx",
-     "@%sq_given ld.global.nc.u32 %x, [%sq_at];", "", "203 row map"},
+     "@%sq_given ld.global.u32 %x, [%sq_at];", "", "203 row map"},
     {"O of a sequence is written a row late", "attention/wgmma/lengths.ptx", "add.u32 %o_row, %o_row, %x;",
      "add.u32 %o_row, %o_row, %x;\n add.u32 %o_row, %o_row, 1;", "90 both lengths"},
     {"the LSE of a sequence begins at row 0", "attention/wgmma_store.ptx", "add.u32 %x, %sq_row, %c_row;",
      "mov.u32 %x, %c_row;", "203 packed,"},
+    {"nothing is broken in chains", "atom/dependent.ptx", NULL, NULL,
+     "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"attention does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     ".if VARLEN == 0 GRID_WAIT", ".if 0\n GRID_WAIT", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"fp8 attention does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     ".if VARLEN == 0 GRID_WAIT", ".if 0\n GRID_WAIT", "chain bf16 attention_wgmma_sm90_fp8_d64_192x128"},
+    {"attention with lengths does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     "GRID_WAIT // by", "// by", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"a product does not wait for the kernel before", "gemm/wgmma.ptx",
+     "GRID_WAIT PRODUCE_TILE:", "PRODUCE_TILE:", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"the bias is read before the kernel before has ended", "gemm/wgmma.ptx", "GRID_WAIT // the bias",
+     "// the bias", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"an append does not wait for the kernel before", "kv_cache/append.ptx", "GRID_RELEASE GRID_WAIT",
+     "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"a merge does not wait for the kernel before", "attention/merge.ptx", "GRID_RELEASE GRID_WAIT",
+     "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},
 };
 
 enum {
@@ -276,6 +292,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_lengths(run);
     check_merge(run);
     check_append(run);
+    check_chain(run);
     device_close(&run->gpu);
 }
 

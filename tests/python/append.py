@@ -316,6 +316,7 @@ class Merge(unittest.TestCase):
 
     def test_halves_are_the_whole(self):
         self.expect(*ptxpack.attention_merge(*self.parts, return_lse=True))
+        self.expect(*ptxpack.attention_merge(*self.parts, return_lse=True, overlap=True))
         self.expect(ptxpack.attention_merge(*map(Lent, self.parts)))
         o_a, lse_a, o_b, lse_b = self.parts
         got = ptxpack.attention_merge(o_a, lse_a, o_b, lse_b, out=o_b, lse=lse_a)

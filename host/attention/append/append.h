@@ -80,7 +80,7 @@ typedef struct ptxpack_attention_append_desc {
 /* Device addresses.  Those of tensors, cos and sin are multiples of 16 bytes.  What the descriptor does not ask for is
  * ignored.  k_new, v_new and q may be parts of one tensor. */
 typedef struct ptxpack_attention_append_buffers {
-    uint32_t size;                    /* = sizeof(ptxpack_attention_append_buffers) */
+    uint32_t size;                    /* = sizeof(ptxpack_attention_append_buffers); an older one is fine */
     uint64_t k_new, v_new;            /* read */
     uint64_t k, v;                    /* the new rows are written */
     uint64_t q;                       /* read */
@@ -90,6 +90,8 @@ typedef struct ptxpack_attention_append_buffers {
     uint64_t lengths_new, starts_new; /* [batch]; [batch + 1], packed */
     uint64_t row_map, left_pad;       /* [batch] */
     uint64_t page_table;              /* [batch][table_width]; only the entries of new rows are read */
+    uint32_t launch;                  /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved;                /* 0 */
 } ptxpack_attention_append_buffers;
 
 typedef struct ptxpack_attention_append_plan ptxpack_attention_append_plan;
@@ -109,7 +111,7 @@ PTXPACK_API const ptxpack_kernel *ptxpack_attention_append_kernel(const ptxpack_
 /* Append, on `stream` (NULL: the default stream of the plan's context).  Two sequences must not have a page, or a
  * sequence of the cache, in common that both write.
  *   PTXPACK_E_ARG     a pointer is null or misaligned; the address range of k, v or q_out overlaps an input, but for q
- *                     in place and parts of one tensor; k and v are the same
+ *                     in place and parts of one tensor; k and v are the same; `launch` has unknown bits
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_append(const ptxpack_attention_append_plan    *plan,

@@ -216,12 +216,10 @@ ptxpack_status attached_check(const ptxpack_attention_plan *plan, const ptxpack_
     ptxpack_status            status = ptxpack_attention_check_buffers(g, scratch, b, line);
     if (status == PTXPACK_OK && b->append == NULL)
         status = refuse(line, "append is NULL, but the plan appends");
-    if (status == PTXPACK_OK && b->append->size != sizeof *out)
-        status = refuse(line, "append: size is %u; sizeof(ptxpack_attention_append_buffers) is %zu",
-                        (unsigned)b->append->size, sizeof *out);
+    if (status == PTXPACK_OK)
+        status = name_line(plan_whole(&append_buffers_struct, b->append, out, own), own, line);
     if (status != PTXPACK_OK)
         return status;
-    *out = *b->append;
     status = take_addresses(g, a, b, out, line);
     if (status == PTXPACK_OK)
         status = name_line(append_check(a, out, own), own, line);

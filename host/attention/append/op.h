@@ -43,7 +43,8 @@ extern const plan_op append_op; /* its descriptor is a ptxpack_attention_append_
 /* PTXPACK_E_ARG, with the line of the field */
 ptxpack_status append_resolve(const ptxpack_attention_append_desc *desc, append_geometry *out,
                               char line[PLAN_LINE]);
-/* The same for the addresses of a launch. */
+/* What comes with a launch; and the same for its addresses. */
+extern const plan_struct append_buffers_struct;
 ptxpack_status append_check(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers,
                             char line[PLAN_LINE]);
 /* What a launch reads and writes: the tensors, cos and sin, the arrays. */

@@ -6,8 +6,8 @@ import ctypes
 import operator
 from typing import Any, Optional, Union
 
-from .library import (ArgumentError, DENSE, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, ROW_MAP,
-                      _AppendBuffers, _AppendDesc)
+from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START,
+                      ROW_MAP, _AppendBuffers, _AppendDesc)
 from .device import _Plan
 from .arrays import _View, _is_compact
 from .lengths import _Integers, _in_batch
@@ -148,7 +148,7 @@ class _Append:
         tables = [table.address for table in self.tables] or [0, 0]
         return _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses, *tables, lengths_k, *arrays)
 
-    def launch(self) -> Any:
+    def launch(self, overlap: bool = False) -> Any:
         """Returns q rotated, or None."""
         call = self.call
         plan: _Plan = call.device.append_plan(*self.problem)
@@ -158,6 +158,7 @@ class _Append:
         arrays = [self.integers.address(name, constant) for name in _ARRAYS]
         all_of_them = [self.tensors[name].address if name in self.tensors else 0 for name in _TENSORS]
         buffers = self._buffers(all_of_them, arrays[0], arrays[1:])
+        buffers.launch = LAUNCH_OVERLAP if overlap else 0
         call.device.check(call.device.lib.ptxpack_attention_append(plan.pointer, ctypes.byref(buffers), call.stream))
         if self.out is None:
             call.results(*self.written())
@@ -208,7 +209,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
                      rope_pairs: bool = False, rope_q_at_start: bool = False, page_table: Any = None, cache_batch_idx: Any = None,
                      leftpad_k: Any = None, cu_seqlens_new: Any = None, max_seqlen_new: Optional[int] = None,
                      seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, out: Any = None,
-                     stream: Any = None) -> Any:
+                     stream: Any = None, overlap: bool = False) -> Any:
     """Writes new keys and values to the end of a cache of k and v, in place; with cos and sin it rotates the new keys, and q, first.
 
     k_new, v_new  [batch, seqlen_new, heads_kv, head_dim]; with layout="bhsd" [batch, heads, seqlen, head_dim], all of them
@@ -222,6 +223,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     rope_q_at_start  all rows of q have the position of the first new row
     out           where q rotated goes; may be q
     dtype         "bf16" or "f16": what uint16 stands for
+    overlap       as of attention()
 
     The int32 arrays are on the device, and are read by the kernel:
 
@@ -235,4 +237,4 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     return _Append(k_new, v_new, k, v, seqused_k, q=q, cos=cos, sin=sin, rope_pairs=rope_pairs, rope_q_at_start=rope_q_at_start,
                    page_table=page_table, cache_batch_idx=cache_batch_idx, leftpad_k=leftpad_k, cu_seqlens_new=cu_seqlens_new,
                    max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, out=out,
-                   stream=stream).launch()
+                   stream=stream).launch(overlap)
