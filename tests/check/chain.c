@@ -12,7 +12,8 @@
 #include "tools/problem/random.h"
 
 enum { ROWS = 160, HEADS = 2, ROUNDS_BRIEF = 2, ROUNDS = 40 };
-/* x W1 = y, the rows of q, k and v; k and v go to the cache; o = attention to it; x = o W2 + a row of y */
+/* x W1 = y, the rows of q, k and v; k and v go to the cache; o_a = attention of q, o_b = attention of o_a (fp8: of
+ * constant codes), o = both merged; x = o W2 + a row of y */
 enum {
     X,
     W1,
@@ -81,6 +82,7 @@ static bool plan_attention(chain *t)
     if (!device_status(&t->c->gpu, ptxpack_attention_plan_row(t->c->gpu.handle, &d, t->attention, &t->full)))
         return false;
     d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
+    d.q.row = t->width;
     if (!t->fp8)
         d.options = PTXPACK_LENGTHS_KV;
     return device_status(&t->c->gpu,
@@ -170,10 +172,11 @@ static bool product(chain *t, const ptxpack_gemm_plan *plan, int a, int b, int d
     return device_status(&t->c->gpu, ptxpack_gemm_launch(plan, &buffers, t->c->gpu.stream));
 }
 
-static bool attend(chain *t, const ptxpack_attention_plan *plan, int o, int lse, int workspace, uint32_t bits)
+static bool attend(chain *t, const ptxpack_attention_plan *plan, int q, int o, int lse, int workspace,
+                   uint32_t bits)
 {
     const ptxpack_attention_buffers buffers = {.size = sizeof buffers,
-                                               .q = t->at[t->fp8 ? CODES : Y],
+                                               .q = t->at[t->fp8 ? CODES : q],
                                                .k = t->at[t->fp8 ? CODES : K],
                                                .v = t->at[t->fp8 ? CODES : V],
                                                .o = t->at[o],
@@ -215,8 +218,9 @@ static bool enqueue(chain *t, uint32_t bits)
     bool ok = true;
     for (int i = 0; i < (t->c->brief ? ROUNDS_BRIEF : ROUNDS) && ok; i++)
         ok = product(t, t->first, X, W1, Y, WORK_1, bits) && append(t, bits) &&
-             attend(t, t->full, O_A, LSE_A, WORK_A, bits) && attend(t, t->causal, O_B, LSE_B, WORK_B, bits) &&
-             merge(t, bits) && product(t, t->second, O, W2, X, WORK_2, bits);
+             attend(t, t->full, Y, O_A, LSE_A, WORK_A, bits) &&
+             attend(t, t->causal, O_A, O_B, LSE_B, WORK_B, bits) && merge(t, bits) &&
+             product(t, t->second, O, W2, X, WORK_2, bits);
     return ok;
 }
 
