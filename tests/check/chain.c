@@ -11,7 +11,13 @@
 #include "host/gemm/inspect.h"
 #include "tools/problem/random.h"
 
-enum { ROWS = 160, HEADS = 2, ROUNDS_BRIEF = 2, ROUNDS = 40 };
+enum {
+    ROWS = 160,
+    FEW = 4 /* of them are a sequence, in rows of decode.ptx */,
+    HEADS = 2,
+    ROUNDS_BRIEF = 2,
+    ROUNDS = 40
+};
 /* x W1 = y, the rows of q, k and v; k and v go to the cache; o_a = attention of q, o_b = attention of o_a (fp8: of
  * constant codes), o = both merged; x = o W2 + a row of y */
 enum {
@@ -42,6 +48,7 @@ typedef struct chain {
     ptxpack_dtype                  dtype; /* of all but the q, k and v of fp8 */
     bool                           fp8;
     int32_t                        dim, width; /* of a head, of all heads */
+    int32_t                        batch; /* sequences whose queries the ROWS are, and which share the cache */
     ptxpack_gemm_plan             *first, *second;
     ptxpack_attention_append_plan *append;
     ptxpack_attention_plan        *full, *causal;
@@ -69,20 +76,24 @@ static bool plan_products(chain *t)
 
 static bool plan_attention(chain *t)
 {
-    const ptxpack_strides  in = {0, t->fp8 ? t->width : 3 * t->width, t->dim};
+    const int64_t          queries = ROWS / t->batch, row = t->fp8 ? t->width : 3 * t->width;
+    const ptxpack_strides  in = {queries * row, row, t->dim}, cache = {0, t->width, t->dim};
     ptxpack_attention_desc d = {.size = sizeof d,
                                 .dtype = t->fp8 ? PTXPACK_E4M3 : t->dtype,
-                                .batch = 1,
-                                .seqlen_q = ROWS,
+                                .batch = t->batch,
+                                .seqlen_q = (int32_t)queries,
                                 .seqlen_kv = ROWS,
                                 .heads_q = HEADS,
                                 .heads_kv = HEADS,
                                 .head_dim = t->dim,
-                                .q = in};
+                                .q = in,
+                                .k = cache,
+                                .v = cache};
     if (!device_status(&t->c->gpu, ptxpack_attention_plan_row(t->c->gpu.handle, &d, t->attention, &t->full)))
         return false;
     d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
     d.q.row = t->width;
+    d.q.batch = queries * t->width;
     if (!t->fp8)
         d.options = PTXPACK_LENGTHS_KV;
     return device_status(&t->c->gpu,
@@ -103,8 +114,8 @@ static bool plan_rest(chain *t)
                                                   .v_new = new_rows};
     const ptxpack_attention_merge_desc  merge = {.size = sizeof merge,
                                                  .dtype = t->dtype,
-                                                 .batch = 1,
-                                                 .seqlen_q = ROWS,
+                                                 .batch = t->batch,
+                                                 .seqlen_q = ROWS / t->batch,
                                                  .heads_q = HEADS,
                                                  .head_dim = t->dim};
     ptxpack                            *handle = t->c->gpu.handle;
@@ -128,7 +139,7 @@ static bool make_buffers(chain *t)
                                    [LSE_A] = lse,
                                    [LSE_B] = lse,
                                    [LSE] = lse,
-                                   [LENGTHS] = sizeof(int32_t),
+                                   [LENGTHS] = ROWS * sizeof(int32_t),
                                    [CODES] = rows,
                                    [WORK_A] = ptxpack_attention_workspace(t->full),
                                    [WORK_B] = ptxpack_attention_workspace(t->causal),
@@ -145,9 +156,11 @@ static bool make_buffers(chain *t)
 
 static bool fill(chain *t)
 {
-    random_state  random = random_start(t->c->seed);
-    const int32_t length = ROWS;
-    bool          ok = device_upload(&t->c->gpu, t->at[LENGTHS], &length, sizeof length);
+    random_state random = random_start(t->c->seed);
+    int32_t      lengths[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        lengths[i] = ROWS;
+    bool ok = device_upload(&t->c->gpu, t->at[LENGTHS], lengths, sizeof lengths);
     for (int i = X; i <= CODES && ok; i++) {
         if (i != X && i != W1 && i != W2 && i != CODES)
             continue;
@@ -299,7 +312,8 @@ static void run_chain(check *c, const ptxpack_variant *attention, const ptxpack_
                .gemm = gemm,
                .dtype = dtype,
                .fp8 = ptxpack_variant_parameter(attention, "FP8", 0) != 0,
-               .dim = (int32_t)ptxpack_variant_parameter(attention, "HEAD_DIM", 0)};
+               .dim = (int32_t)ptxpack_variant_parameter(attention, "HEAD_DIM", 0),
+               .batch = strcmp(attention->file, "attention/decode.ptx") == 0 ? ROWS / FEW : 1};
     char  name[128];
     t.width = HEADS * t.dim;
     snprintf(name, sizeof name, "chain %s %s %s", ptxpack_dtype_name(dtype), attention->id, gemm->id);
