@@ -1,6 +1,8 @@
 /* cost.c - the time that a row of kernels.def would take for a problem. */
 #include "cost.h"
 
+#include <string.h>
+
 /* ---- what was measured -------------------------------------------------------------------------------- */
 /* For each kind of row: the operations per clock that all blocks of an SM together perform in long loops over
  * keys, and the further clocks of a tile (to start, to wait for the first keys, to write O).  Both numbers are
@@ -147,35 +149,152 @@ static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_
     return clamp((tiles + sms - 1) / sms, 1, row->blocks_per_sm);
 }
 
-double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
-                      const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
+/* What the model knows of a problem on a row: clocks of a block of keys where `resident` blocks share an SM, and of what
+ * a tile takes besides. */
+typedef struct estimate {
+    const ptxpack_variant        *row;
+    const ptxpack_attention_desc *desc;
+    const attention_geometry     *geometry;
+    attention_blocks              blocks;
+    int64_t                       m, n, heads, tiles, sms, slots;
+    bool                          uneven; /* tiles differ in length */
+    double                        block, overhead;
+} estimate;
+
+static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
+                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count)
 {
     const row_class       *kind = class_of(row);
     const struct arch_row *arch = arch_of(caps->arch);
-    int64_t                m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
-    int64_t                n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
     double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
-    attention_blocks       blocks = attention_count_blocks(desc, geometry, m, n);
-    int64_t                heads = (int64_t)desc->batch * desc->heads_q, tiles = heads * blocks.tiles;
-    int64_t                sms = sm_count > 0 ? sm_count : arch->sms;
-    int64_t                resident = resident_blocks(row, tiles, sms), slots = sms * resident;
-    bool                   uneven_tiles = geometry->limited_right && !geometry->limited_left;
-    int                    rate = uneven_tiles ? kind->limited_rate : kind->rate;
-    double                 overhead = uneven_tiles ? kind->limited_overhead : kind->overhead;
-    overhead += geometry->limited_left ? LEFT_MASK_CLOCKS * (double)n : 0;
-    double block = 4.0 * (double)m * (double)n * head_dim * (double)resident / (rate * arch->scale);
-    double uneven = (double)((tiles + slots - 1) / slots) - (double)tiles / (double)slots;
-    double work = (double)heads * (double)blocks.total * block + (double)tiles * overhead;
-    double shortest = (double)blocks.shortest * block + overhead;
-    double longest = (double)blocks.longest * block + overhead;
-    double clocks = work / (double)slots + uneven * shortest;
+    estimate               e = {.row = row, .desc = d, .geometry = g};
+    e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
+    e.n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
+    e.blocks = attention_count_blocks(d, g, e.m, e.n);
+    e.heads = (int64_t)d->batch * d->heads_q;
+    e.tiles = e.heads * e.blocks.tiles;
+    e.sms = sm_count > 0 ? sm_count : arch->sms;
+    int64_t resident = resident_blocks(row, e.tiles, e.sms);
+    e.slots = e.sms * resident;
+    e.uneven = g->limited_right && !g->limited_left;
+    int rate = e.uneven ? kind->limited_rate : kind->rate;
+    e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
+    e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;
+    e.block = 4.0 * (double)e.m * (double)e.n * head_dim * (double)resident / (rate * arch->scale);
+    return e;
+}
+
+/* Of items that run on the slots, the longest first. */
+static double clocks_of(const estimate *e, double items, double work, double longest, double shortest)
+{
+    double  slots = (double)e->slots;
+    int64_t waves = ((int64_t)items + e->slots - 1) / e->slots;
+    return larger(work / slots + ((double)waves - items / slots) * shortest, longest);
+}
+
+static double whole_clocks(const estimate *e)
+{
+    double work = (double)e->heads * (double)e->blocks.total * e->block + (double)e->tiles * e->overhead;
+    return clocks_of(e, (double)e->tiles, work, (double)e->blocks.longest * e->block + e->overhead,
+                     (double)e->blocks.shortest * e->block + e->overhead);
+}
+
+/* ---- parts of the keys -------------------------------------------------------------------------------- */
+/* Clocks in which a part is counted, and in which the first numbers of a part to sum arrive; bytes of a part that a block
+ * writes, or reads, in a clock.  Not measured. */
+enum { PART_CLOCKS = 1500, SUM_CLOCKS = 1000, WRITE_BYTES = 32, READ_BYTES = 48 };
+
+/* With parts of up to `blocks` blocks of keys. */
+static double part_clocks(const estimate *e, int64_t blocks)
+{
+    double bytes = (double)(e->m * ptxpack_variant_parameter(e->row, "HEAD_DIM", 64)) * sizeof(float);
+    double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double work = 0, longest = 0, shortest = -1, most = 1, items = 0;
+    for (int64_t tile = 0; tile < e->blocks.tiles; tile++) {
+        int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
+        int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
+        double  besides = e->overhead + (parts > 1 ? one : 0);
+        double  part = (double)((all + parts - 1) / parts) * e->block + besides;
+        items += (double)(e->heads * parts);
+        work += (double)e->heads * ((double)all * e->block + (double)parts * (besides + (parts > 1 ? sum : 0)));
+        longest = larger(longest, part);
+        shortest = shortest < 0 || part < shortest ? part : shortest;
+        most = larger(most, (double)parts);
+    }
+    return clocks_of(e, items, work, longest, shortest) + most * sum;
+}
+
+/* Whether a build of the row can split this problem. */
+static bool splits(const estimate *e)
+{
+    enum { MOST_TILES = 1 << 20 };
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !e->geometry->varlen &&
+           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
+}
+
+static attention_split split_into(const estimate *e, int64_t parts)
+{
+    int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
+    return (attention_split){.used = true, .most = (int32_t)((longest + blocks - 1) / blocks), .blocks = (int32_t)blocks};
+}
+
+/* Several parts if that takes clearly less time: the model is rough.  With one part only the order matters: where a
+ * causal mask makes few tiles of different lengths, a block of the grid should not take its next tile early. */
+static attention_split choose_split(const estimate *e, double *clocks)
+{
+    enum { FEW = 6 /* tiles for each slot */ };
+    static const double clearly = 0.92;
+    int32_t             wanted = attention_parts_wanted(e->desc);
+    attention_split     best = {.most = 1, .blocks = (int32_t)clamp(e->blocks.longest, 1, INT32_MAX)};
+    double              whole = whole_clocks(e), least = whole;
+    *clocks = whole;
+    if (!splits(e) || wanted == 1)
+        return best;
+    best.used = wanted == ATTENTION_ONE_PART || (wanted == 0 && e->uneven && e->tiles > e->slots && e->tiles <= FEW * e->slots);
+    if (wanted == ATTENTION_ONE_PART)
+        return best;
+    for (int64_t parts = 2; parts <= ATTENTION_PARTS_MOST && parts <= e->blocks.longest && wanted == 0 &&
+                            e->tiles * parts <= FEW * e->slots;
+         parts++) {
+        attention_split split = split_into(e, parts);
+        double          with = split.most == parts ? part_clocks(e, split.blocks) : least;
+        if (with < least && with < clearly * whole) {
+            best = split;
+            least = with;
+        }
+    }
+    if (wanted > 1) {
+        best = split_into(e, wanted < ATTENTION_PARTS_MOST ? wanted : ATTENTION_PARTS_MOST);
+        least = part_clocks(e, best.blocks);
+    }
+    *clocks = least;
+    return best;
+}
+
+attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                                     const attention_geometry *geometry, const ptxpack_device_caps *caps,
+                                     int sm_count)
+{
+    estimate e = open_estimate(row, desc, geometry, caps, sm_count);
+    double   clocks;
+    return choose_split(&e, &clocks);
+}
+
+/* ---- the time ----------------------------------------------------------------------------------------- */
+double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                      const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
+{
+    const struct arch_row *arch = arch_of(caps->arch);
+    estimate               e = open_estimate(row, desc, geometry, caps, sm_count);
+    double                 clocks;
+    choose_split(&e, &clocks);
     double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
                   desc->seqlen_kv;
     /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * desc->head_dim / ((double)sms * arch->bytes);
-    memory *= (double)blocks.total /
-              ((double)blocks.tiles * (double)((desc->seqlen_kv + n - 1) / n)); /* seen */
-    return (LAUNCH_CLOCKS + larger(larger(clocks, longest), memory)) / (1e3 * arch->ghz);
+    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch->bytes);
+    memory *= (double)e.blocks.total /
+              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
+    return (LAUNCH_CLOCKS + larger(clocks, memory)) / (1e3 * arch->ghz);
 }
 
 double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)

@@ -18,6 +18,13 @@ static bool limited_right(const attention_geometry *g)
     return g->varlen ? g->reach_right < ATTENTION_NO_LIMIT || limited_left(g) : g->limited_right;
 }
 
+static attention_split split_of(const plan_problem *problem, const attention_wgmma_layout *layout)
+{
+    return attention_split_keys(layout->row, (const ptxpack_attention_desc *)problem->desc,
+                                (const attention_geometry *)problem->geometry, &problem->caps,
+                                problem->sm_count);
+}
+
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_geometry *g = (const attention_geometry *)problem->geometry;
@@ -28,6 +35,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", limited_left(g));
     symbol_add(list, "LIMITED_RIGHT", limited_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SPLIT", split_of(problem, (const attention_wgmma_layout *)layout).used);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
@@ -164,10 +172,28 @@ static uint32_t grid_of(int sm_count, const ptxpack_variant *row, int32_t tiles)
     return (uint32_t)(held > 0 && held < tiles ? held : tiles);
 }
 
+/* The counter of items, in 16 bytes; a word for each item; and where tiles have parts, a counter for each warp of each
+ * tile, and a slot for each warp of each item. */
+static void fill_workspace(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
+                           int64_t tiles, attention_wgmma_arguments *a)
+{
+    enum { UNIT = 16, LANES = 32, STATE_BYTES = 2 * UNIT /* of a lane */ };
+    uint64_t warps = 4 * (uint64_t)l->warpgroups, items = (uint64_t)tiles * (uint64_t)split->most;
+    uint64_t slot = LANES * ((uint64_t)l->head_dim / 8 * UNIT + STATE_BYTES);
+    head->workspace = head->counters = UNIT + sizeof(int32_t) * items;
+    a->parts_most = split->most;
+    a->part_blocks = split->blocks;
+    if (split->most == 1)
+        return;
+    a->tile_counters = (int32_t)((head->counters + UNIT - 1) / UNIT);
+    a->slots = a->tile_counters + (int32_t)(sizeof(int32_t) * (uint64_t)tiles * warps / UNIT);
+    head->counters = UNIT * (uint64_t)a->slots;
+    head->workspace = head->counters + items * warps * slot;
+}
+
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
-    enum { COUNTERS = 16 };
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
@@ -181,8 +207,10 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
-    head->workspace = head->counters = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
-    head->grid[0] = grid_of(problem->sm_count, row, tiles.tiles_total);
+    attention_split split = split_of(problem, l);
+    fill_workspace(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
+    plan->arguments.wgmma.tiles_total *= split.most;
+    head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
 }
 
@@ -216,8 +244,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages: the others lie between these. */
-static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41};
+ * pages; in parts full, causal, window softcap: the others lie between these. */
+static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

@@ -74,6 +74,7 @@ typedef struct attention_wgmma_access {
 
 typedef struct attention_wgmma_layout {
     ptxpack_status         status;
+    const ptxpack_variant *row;
     bool                   fp8;
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
