@@ -224,12 +224,12 @@ static double part_clocks(const estimate *e, int64_t blocks)
     return clocks_of(e, items, work, longest, shortest) + most * sum;
 }
 
-/* Whether a build of the row can split this problem. */
+/* Whether a build of the row can split this problem.  With windows ptxas would spill for a head_dim of 256. */
 static bool splits(const estimate *e)
 {
     enum { MOST_TILES = 1 << 20 };
     return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !e->geometry->varlen &&
-           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
+           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && !(e->geometry->limited_left && e->m == 128 && ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256) && e->tiles <= MOST_TILES;
 }
 
 static attention_split split_into(const estimate *e, int64_t parts)
@@ -265,7 +265,7 @@ static attention_split choose_split(const estimate *e, double *clocks)
     }
     if (wanted > 1) {
         best = split_into(e, wanted < ATTENTION_PARTS_MOST ? wanted : ATTENTION_PARTS_MOST);
-        least = part_clocks(e, best.blocks);
+        least = whole; /* so that the row is the same */
     }
     *clocks = least;
     return best;
