@@ -224,18 +224,24 @@ static double part_clocks(const estimate *e, int64_t blocks)
     return clocks_of(e, items, work, longest, shortest) + most * sum;
 }
 
-/* Whether a build of the row can split this problem.  With windows ptxas would spill for a head_dim of 256. */
+/* Whether a build of the row can split this problem. */
 static bool splits(const estimate *e)
 {
     enum { MOST_TILES = 1 << 20 };
-    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !e->geometry->varlen &&
-           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && !(e->geometry->limited_left && e->m == 128 && ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256) && e->tiles <= MOST_TILES;
+    const attention_geometry *g = e->geometry;
+    /* with more than that in registers ptxas would spill */
+    bool spills = ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
+                  (e->m == 64 ? g->softcap > 0 : g->limited_left);
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !g->varlen && !spills &&
+           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
 
 static attention_split split_into(const estimate *e, int64_t parts)
 {
     int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
-    return (attention_split){.used = true, .most = (int32_t)((longest + blocks - 1) / blocks), .blocks = (int32_t)blocks};
+    return (attention_split){.used = true,
+                             .most = (int32_t)((longest + blocks - 1) / blocks),
+                             .blocks = (int32_t)blocks};
 }
 
 /* Several parts if that takes clearly less time: the model is rough.  With one part only the order matters: where a
@@ -250,7 +256,8 @@ static attention_split choose_split(const estimate *e, double *clocks)
     *clocks = whole;
     if (!splits(e) || wanted == 1)
         return best;
-    best.used = wanted == ATTENTION_ONE_PART || (wanted == 0 && e->uneven && e->tiles > e->slots && e->tiles <= FEW * e->slots);
+    best.used = wanted == ATTENTION_ONE_PART ||
+                (wanted == 0 && e->uneven && e->tiles > e->slots && e->tiles <= FEW * e->slots);
     if (wanted == ATTENTION_ONE_PART)
         return best;
     for (int64_t parts = 2; parts <= ATTENTION_PARTS_MOST && parts <= e->blocks.longest && wanted == 0 &&

@@ -27,8 +27,8 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, cons
 
 /* How the keys of a tile are cut into parts (ptx/attention/wgmma/split.ptx). */
 typedef struct attention_split {
-    bool    used; /* false: the build without parts */
-    int32_t most; /* parts of a tile */
+    bool    used;   /* false: the build without parts */
+    int32_t most;   /* parts of a tile */
     int32_t blocks; /* of keys, in a part */
 } attention_split;
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,

@@ -23,7 +23,8 @@ static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t s
                                     .seqlen_kv = seqlen_kv,
                                     .heads_q = heads,
                                     .heads_kv = heads,
-                                    .head_dim = head_dim};
+                                    .head_dim = head_dim,
+                                    .reserved = ATTENTION_PARTS + 1};
 }
 
 static attention_geometry resolve(const ptxpack_attention_desc *d)
