@@ -165,7 +165,7 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
                               const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count)
 {
     const row_class       *kind = class_of(row);
-    const struct arch_row *arch = arch_of(caps->arch);
+    const struct arch_row *arch = arch_of(caps->arch != 0 ? caps->arch : row->arch); /* 0: a build is listed */
     double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
     estimate               e = {.row = row, .desc = d, .geometry = g};
     e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);

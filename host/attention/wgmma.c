@@ -172,23 +172,34 @@ static uint32_t grid_of(int sm_count, const ptxpack_variant *row, int32_t tiles)
     return (uint32_t)(held > 0 && held < tiles ? held : tiles);
 }
 
-/* The counter of items, in 16 bytes; a word for each item; and where tiles have parts, a counter for each warp of each
- * tile, and a slot for each warp of each item. */
-static void fill_workspace(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
-                           int64_t tiles, attention_wgmma_arguments *a)
+attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_layout *l,
+                                                       const attention_split *split, int64_t tiles)
 {
     enum { UNIT = 16, LANES = 32, STATE_BYTES = 2 * UNIT /* of a lane */ };
     uint64_t warps = 4 * (uint64_t)l->warpgroups, items = (uint64_t)tiles * (uint64_t)split->most;
     uint64_t slot = LANES * ((uint64_t)l->head_dim / 8 * UNIT + STATE_BYTES);
-    head->workspace = head->counters = UNIT + sizeof(int32_t) * items;
+    attention_wgmma_workspace w = {.counters = UNIT + sizeof(int32_t) * items};
+    w.bytes = w.counters;
+    if (split->most == 1)
+        return w;
+    w.tile_counters = (int32_t)((w.counters + UNIT - 1) / UNIT);
+    w.slots = w.tile_counters + (int32_t)(sizeof(int32_t) * (uint64_t)tiles * warps / UNIT);
+    w.counters = UNIT * (uint64_t)w.slots;
+    w.bytes = w.counters + items * warps * slot;
+    return w;
+}
+
+static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
+                       int32_t tiles, attention_wgmma_arguments *a)
+{
+    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, tiles);
+    head->workspace = w.bytes;
+    head->counters = w.counters;
     a->parts_most = split->most;
     a->part_blocks = split->blocks;
-    if (split->most == 1)
-        return;
-    a->tile_counters = (int32_t)((head->counters + UNIT - 1) / UNIT);
-    a->slots = a->tile_counters + (int32_t)(sizeof(int32_t) * (uint64_t)tiles * warps / UNIT);
-    head->counters = UNIT * (uint64_t)a->slots;
-    head->workspace = head->counters + items * warps * slot;
+    a->tile_counters = w.tile_counters;
+    a->slots = w.slots;
+    a->tiles_total = tiles * split->most;
 }
 
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
@@ -208,8 +219,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     attention_split split = split_of(problem, l);
-    fill_workspace(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
-    plan->arguments.wgmma.tiles_total *= split.most;
+    fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
 }

@@ -130,6 +130,15 @@ static const breakage wgmma_breakages[] = {
      "add.u32 %o_row, %o_row, %x;\n add.u32 %o_row, %o_row, 1;", "90 both lengths"},
     {"the LSE of a sequence begins at row 0", "attention/wgmma_store.ptx", "add.u32 %x, %sq_row, %c_row;",
      "mov.u32 %x, %c_row;", "203 packed,"},
+    {"the last part of a tile's keys is left out", "attention/wgmma/split.ptx", "setp.ne.u32 %done, %parts, 0;",
+     "setp.gt.u32 %done, %parts, 1;", "f16 d64 4/2 113x203 normal"},
+    {"each part begins at the tile's first key", "attention/wgmma/split.ptx",
+     "add.u32 %n_begin, %n_begin, %to;", "", "f16 d64 4/2 113x203 normal"},
+    {"parts of all tiles share a counter", "attention/wgmma/split.ptx",
+     "ld.shared.b32 %x, [%message+\\[SMEM_LENGTHS+16]];", "mov.b32 %x, 0;", "f16 d64 4/2 113x203 normal"},
+    {"the sums of a tile's part keep their own reference", "attention/wgmma/split.ptx",
+     "fma.rn.f32 %sum\\r, %part_l\\r, %ss_shift\\r, %sum\\r;", "add.f32 %sum\\r, %sum\\r, %part_l\\r;",
+     "f16 d64 4/2 113x203 normal"},
 };
 
 enum {

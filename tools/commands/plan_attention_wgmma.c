@@ -2,6 +2,23 @@
 #include "host/attention/inspect.h"
 #include "plan.h"
 
+/* Reports a build that can cut the keys of tiles into parts. */
+static void report_parts(plan *p, const attention_wgmma_layout *l)
+{
+    attention_split split = attention_split_keys(p->row, &p->attention.desc, &p->attention.geometry, &p->caps,
+                                                 ptxpack_device(p->handle)->sm_count);
+    if (!split.used)
+        return;
+    report_int(&p->out, "parts", split.most);
+    report_int(&p->out, "part_blocks", split.blocks);
+    report_int(&p->out, "workspace",
+               (long long)attention_wgmma_workspace_of(l, &split, plan_attention_tiles(p)).bytes);
+    report_line(&p->out, split.most > 1
+                             ? "parts      the keys of a tile in up to {parts} parts of up to {part_blocks} "
+                               "blocks; {workspace} bytes of workspace"
+                             : "order      each block takes its next tile when it loads the end of one");
+}
+
 static void report_tiles(plan *p, const void *layout)
 {
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
@@ -30,6 +47,7 @@ static void report_tiles(plan *p, const void *layout)
     report_line(r,
                 "           {warpgroups warpgroup} of 64 rows, {producer_warps producer warp}; {blocks} tiles, "
                 "{blocks_per_sm block} an SM");
+    report_parts(p, l);
 }
 
 /* The MMA atom that the kernel issues for such inputs; the layouts of bf16 are those of f16. */
