@@ -204,24 +204,42 @@ static double whole_clocks(const estimate *e)
  * writes, or reads, in a clock.  Not measured. */
 enum { PART_CLOCKS = 1500, SUM_CLOCKS = 1000, WRITE_BYTES = 32, READ_BYTES = 48 };
 
-/* With parts of up to `blocks` blocks of keys. */
-static double part_clocks(const estimate *e, int64_t blocks)
+enum { MOST_SLOTS = 1024 };
+
+/* The slot that is free first takes an item.  `free_at` is a heap: no slot is free before the first one. */
+static void take_item(double *free_at, int64_t slots, double clocks)
 {
-    double bytes = (double)(e->m * ptxpack_variant_parameter(e->row, "HEAD_DIM", 64)) * sizeof(float);
-    double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
-    double work = 0, longest = 0, shortest = -1, most = 1, items = 0;
-    for (int64_t tile = 0; tile < e->blocks.tiles; tile++) {
+    double  until = free_at[0] + clocks;
+    int64_t at = 0;
+    for (int64_t next = 1; next < slots; next = 2 * at + 1) {
+        next += next + 1 < slots && free_at[next + 1] < free_at[next];
+        if (free_at[next] >= until)
+            break;
+        free_at[at] = free_at[next];
+        at = next;
+    }
+    free_at[at] = until;
+}
+
+/* Until the last of few items is done, with parts of up to `blocks` blocks of keys.  Each slot takes the next item when it
+ * is free, the last tile of every head first. */
+static double item_clocks(const estimate *e, int64_t blocks)
+{
+    double  bytes = (double)(e->m * ptxpack_variant_parameter(e->row, "HEAD_DIM", 64)) * sizeof(float);
+    double  one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double  free_at[MOST_SLOTS] = {0}, last = 0;
+    int64_t most = 1;
+    for (int64_t tile = e->blocks.tiles - 1; tile >= 0; tile--) {
         int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
         int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
-        double  besides = e->overhead + (parts > 1 ? one : 0);
-        double  part = (double)((all + parts - 1) / parts) * e->block + besides;
-        items += (double)(e->heads * parts);
-        work += (double)e->heads * ((double)all * e->block + (double)parts * (besides + (parts > 1 ? sum : 0)));
-        longest = larger(longest, part);
-        shortest = shortest < 0 || part < shortest ? part : shortest;
-        most = larger(most, (double)parts);
+        double  clocks = (double)((all + parts - 1) / parts) * e->block + e->overhead + (parts > 1 ? one : 0);
+        for (int64_t i = 0; i < e->heads * parts; i++)
+            take_item(free_at, e->slots, clocks);
+        most = parts > most ? parts : most;
     }
-    return clocks_of(e, items, work, longest, shortest) + most * sum;
+    for (int64_t i = 0; i < e->slots; i++)
+        last = larger(last, free_at[i]);
+    return last + (most > 1 ? (double)most * sum : 0);
 }
 
 /* Whether a build of the row can split this problem. */
@@ -251,30 +269,27 @@ static attention_split choose_split(const estimate *e, double *clocks)
     enum { FEW = 6 /* tiles for each slot */ };
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
-    attention_split     best = {.most = 1, .blocks = (int32_t)clamp(e->blocks.longest, 1, INT32_MAX)};
-    double              whole = whole_clocks(e), least = whole;
-    *clocks = whole;
-    if (!splits(e) || wanted == 1)
+    int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
+    attention_split     best = {.most = 1, .blocks = (int32_t)longest};
+    bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
+    *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
+    best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
+    if (best.used && wanted > 1 && wanted != ATTENTION_ONE_PART)
+        return split_into(e, wanted < ATTENTION_PARTS_MOST ? wanted : ATTENTION_PARTS_MOST);
+    if (!splits(e) || wanted != 0 || !few)
         return best;
-    best.used = wanted == ATTENTION_ONE_PART ||
-                (wanted == 0 && e->uneven && e->tiles > e->slots && e->tiles <= FEW * e->slots);
-    if (wanted == ATTENTION_ONE_PART)
-        return best;
-    for (int64_t parts = 2; parts <= ATTENTION_PARTS_MOST && parts <= e->blocks.longest && wanted == 0 &&
-                            e->tiles * parts <= FEW * e->slots;
-         parts++) {
+    if (best.used)
+        *clocks = item_clocks(e, longest);
+    double whole = *clocks;
+    for (int64_t parts = 2;
+         parts <= ATTENTION_PARTS_MOST && parts <= longest && e->tiles * parts <= FEW * e->slots; parts++) {
         attention_split split = split_into(e, parts);
-        double          with = split.most == parts ? part_clocks(e, split.blocks) : least;
-        if (with < least && with < clearly * whole) {
+        double          with = split.most == parts ? item_clocks(e, split.blocks) : whole;
+        if (with < *clocks && with < clearly * whole) {
             best = split;
-            least = with;
+            *clocks = with;
         }
     }
-    if (wanted > 1) {
-        best = split_into(e, wanted < ATTENTION_PARTS_MOST ? wanted : ATTENTION_PARTS_MOST);
-        least = whole; /* so that the row is the same */
-    }
-    *clocks = least;
     return best;
 }
 
