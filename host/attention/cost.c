@@ -203,6 +203,8 @@ static double whole_clocks(const estimate *e)
 /* Clocks in which a part is counted, and in which the first numbers of a part to sum arrive; bytes of a part that a block
  * writes, or reads, in a clock.  Not measured. */
 enum { PART_CLOCKS = 1500, SUM_CLOCKS = 1000, WRITE_BYTES = 32, READ_BYTES = 48 };
+/* Bytes that the L2 cache gives to each SM in a clock where all read. */
+static const double l2_bytes = 27;
 
 enum { MOST_SLOTS = 1024 };
 
@@ -225,14 +227,18 @@ static void take_item(double *free_at, int64_t slots, double clocks)
  * is free, the last tile of every head first. */
 static double item_clocks(const estimate *e, int64_t blocks)
 {
-    double  bytes = (double)(e->m * ptxpack_variant_parameter(e->row, "HEAD_DIM", 64)) * sizeof(float);
-    double  one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double head_dim = (double)ptxpack_variant_parameter(e->row, "HEAD_DIM", 64);
+    double bytes = (double)e->m * head_dim * sizeof(float);
+    double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double keys = 4.0 * (double)e->n * head_dim * (double)e->slots /
+                  (double)e->sms; /* of a block on each slot */
+    double  block = larger(e->block, keys / l2_bytes);
     double  free_at[MOST_SLOTS] = {0}, last = 0;
     int64_t most = 1;
     for (int64_t tile = e->blocks.tiles - 1; tile >= 0; tile--) {
         int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
         int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
-        double  clocks = (double)((all + parts - 1) / parts) * e->block + e->overhead + (parts > 1 ? one : 0);
+        double  clocks = (double)((all + parts - 1) / parts) * block + e->overhead + (parts > 1 ? one : 0);
         for (int64_t i = 0; i < e->heads * parts; i++)
             take_item(free_at, e->slots, clocks);
         most = parts > most ? parts : most;
