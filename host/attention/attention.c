@@ -101,12 +101,19 @@ static const struct {
     {"lengths window", PTXPACK_ROWS_DENSE, 0, 2}, {"pages causal", PTXPACK_ROWS_PAGED, 64, 1},
     {"pages window", PTXPACK_ROWS_PAGED, 64, 2},
 };
-enum { MASKS = sizeof masks / sizeof masks[0], STORAGES = sizeof storages / sizeof storages[0] };
+enum {
+    MASKS = sizeof masks / sizeof masks[0],
+    STORAGES = sizeof storages / sizeof storages[0],
+    SPLITS = MASKS /* the masks again, with keys in parts */
+};
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned kind = index / 4, mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
+    unsigned kind = index / 4;
+    bool     split = kind >= MASKS + STORAGES;
+    kind -= split ? MASKS + STORAGES : 0;
+    unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
     bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
@@ -116,6 +123,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
         .heads_q = 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
+        .split_rows = ATTENTION_PARTS + (split ? 4 : 1),
     };
     /* clang-format on */
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
@@ -124,8 +132,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
-             softcap ? " softcap" : "", padded ? " padded" : "");
+    snprintf(name, size, " %s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+             split ? " split" : "", softcap ? " softcap" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -147,7 +155,7 @@ const plan_op attention_op = {
     .describe = describe,
     .buffers = &attention_buffers_struct,
     .check = check,
-    .builds = 4 * (MASKS + STORAGES),
+    .builds = 4 * (MASKS + STORAGES + SPLITS),
     .build = build,
 };
 

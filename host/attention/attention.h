@@ -23,7 +23,8 @@
  *          ptx/attention/wgmma.ptx uses wgmma, TMA, and a softmax that rarely computes maxima; sequences with
  *          lengths of their own reach it by ragged tensor maps (as Triton has them).  Where at most 16
  *          query rows share a key head (decoding), ptx/attention/decode.ptx divides the keys among all blocks
- *          and merges the parts by their log-sum-exps, in a fixed order. */
+ *          and merges the parts by their log-sum-exps, in a fixed order.  wgmma.ptx does the same where lengths
+ *          are equal and more query rows make only few tiles. */
 #ifndef PTXPACK_ATTENTION_H
 #define PTXPACK_ATTENTION_H
 #include <stddef.h>

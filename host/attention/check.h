@@ -48,6 +48,27 @@ typedef struct attention_geometry {
     uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
 } attention_geometry;
 
+/* For tests and measurements, in a descriptor's split_rows: ATTENTION_PARTS + n cuts the keys of each tile into n parts
+ * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can.
+ * ATTENTION_PAIRS besides gives the same queries of two heads to a tile, where it can. */
+enum {
+    ATTENTION_PARTS = 0x50415200,
+    ATTENTION_PARTS_MOST = 64,
+    ATTENTION_ONE_PART = 127,
+    ATTENTION_PAIRS = 128
+};
+/* That number; 0: the library's choice. */
+static inline int32_t attention_parts_wanted(const ptxpack_attention_desc *desc)
+{
+    return desc->split_rows & 127;
+}
+/* split_rows as callers state them, otherwise 0. */
+static inline int32_t attention_split_rows(const ptxpack_attention_desc *desc)
+{
+    const int32_t low = 255;
+    return (desc->split_rows & low) != 0 && (desc->split_rows & ~low) == ATTENTION_PARTS ? 0 : desc->split_rows;
+}
+
 /* The element type of a tensor: fp8 gives a bf16 output. */
 static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)
 {

@@ -1,6 +1,8 @@
 /* cost.c - the time that a row of kernels.def would take for a problem. */
 #include "cost.h"
 
+#include <string.h>
+
 /* ---- what was measured -------------------------------------------------------------------------------- */
 /* For each kind of row: the operations per clock that all blocks of an SM together perform in long loops over
  * keys, and the further clocks of a tile (to start, to wait for the first keys, to write O).  Both numbers are
@@ -147,35 +149,208 @@ static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_
     return clamp((tiles + sms - 1) / sms, 1, row->blocks_per_sm);
 }
 
+/* What the model knows of a problem on a row: clocks of a block of keys where `resident` blocks share an SM, and of what
+ * a tile takes besides. */
+typedef struct estimate {
+    const ptxpack_variant        *row;
+    const ptxpack_attention_desc *desc;
+    const attention_geometry     *geometry;
+    attention_blocks              blocks;
+    int64_t                       m, n, heads, tiles, sms, slots;
+    bool                          uneven; /* tiles differ in length */
+    bool                          pairs;  /* a tile has queries of two heads */
+    double                        block, overhead;
+} estimate;
+
+static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
+                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count)
+{
+    const row_class       *kind = class_of(row);
+    const struct arch_row *arch = arch_of(caps->arch != 0 ? caps->arch : row->arch); /* 0: a build is listed */
+    double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    estimate               e = {.row = row, .desc = d, .geometry = g};
+    e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
+    e.n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
+    e.blocks = attention_count_blocks(d, g, e.m, e.n);
+    e.heads = (int64_t)d->batch * d->heads_q;
+    e.tiles = e.heads * e.blocks.tiles;
+    e.sms = sm_count > 0 ? sm_count : arch->sms;
+    int64_t resident = resident_blocks(row, e.tiles, e.sms);
+    e.slots = e.sms * resident;
+    e.uneven = g->limited_right && !g->limited_left;
+    int rate = e.uneven ? kind->limited_rate : kind->rate;
+    e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
+    e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;
+    e.block = 4.0 * (double)e.m * (double)e.n * head_dim * (double)resident / (rate * arch->scale);
+    return e;
+}
+
+/* Of items that run on the slots, the longest first. */
+static double clocks_of(const estimate *e, double items, double work, double longest, double shortest)
+{
+    double  slots = (double)e->slots;
+    int64_t waves = ((int64_t)items + e->slots - 1) / e->slots;
+    return larger(work / slots + ((double)waves - items / slots) * shortest, longest);
+}
+
+static double whole_clocks(const estimate *e)
+{
+    double work = (double)e->heads * (double)e->blocks.total * e->block + (double)e->tiles * e->overhead;
+    return clocks_of(e, (double)e->tiles, work, (double)e->blocks.longest * e->block + e->overhead,
+                     (double)e->blocks.shortest * e->block + e->overhead);
+}
+
+/* ---- parts of the keys -------------------------------------------------------------------------------- */
+/* Clocks in which a part is counted, and in which the first numbers of a part to sum arrive; bytes of a part that a block
+ * writes, or reads, in a clock.  Not measured. */
+enum { PART_CLOCKS = 1500, SUM_CLOCKS = 1000, WRITE_BYTES = 32, READ_BYTES = 48 };
+/* Bytes that the L2 cache gives to each SM in a clock where all read. */
+static const double l2_bytes = 27;
+
+enum { MOST_SLOTS = 1024 };
+
+/* The slot that is free first takes an item.  `free_at` is a heap: no slot is free before the first one. */
+static void take_item(double *free_at, int64_t slots, double clocks)
+{
+    double  until = free_at[0] + clocks;
+    int64_t at = 0;
+    for (int64_t next = 1; next < slots; next = 2 * at + 1) {
+        next += next + 1 < slots && free_at[next + 1] < free_at[next];
+        if (free_at[next] >= until)
+            break;
+        free_at[at] = free_at[next];
+        at = next;
+    }
+    free_at[at] = until;
+}
+
+/* Until the last of few items is done, with parts of up to `blocks` blocks of keys.  Each slot takes the next item when it
+ * is free, the last tile of every head first. */
+static double item_clocks(const estimate *e, int64_t blocks)
+{
+    double head_dim = (double)ptxpack_variant_parameter(e->row, "HEAD_DIM", 64);
+    double bytes = (double)ptxpack_variant_parameter(e->row, "BLOCK_M", 64) * head_dim * sizeof(float);
+    double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double keys = 4.0 * (double)e->n * head_dim * (double)e->slots /
+                  (double)e->sms; /* of a block on each slot */
+    double  block = larger(e->block, keys / l2_bytes);
+    double  free_at[MOST_SLOTS] = {0}, last = 0;
+    int64_t most = 1;
+    for (int64_t tile = e->blocks.tiles - 1; tile >= 0; tile--) {
+        int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
+        int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
+        double  clocks = (double)((all + parts - 1) / parts) * block + e->overhead + (parts > 1 ? one : 0);
+        for (int64_t i = 0; i < e->heads * parts; i++)
+            take_item(free_at, e->slots, clocks);
+        most = parts > most ? parts : most;
+    }
+    for (int64_t i = 0; i < e->slots; i++)
+        last = larger(last, free_at[i]);
+    return last + (most > 1 ? (double)most * sum : 0);
+}
+
+/* Whether a build of the row can split this problem. */
+static bool splits(const estimate *e)
+{
+    enum { MOST_TILES = 1 << 20 };
+    const attention_geometry *g = e->geometry;
+    /* with more than that in registers ptxas would spill */
+    bool spills = ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
+                  (e->m == 64 ? g->softcap > 0 : g->limited_left);
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !g->varlen && !spills &&
+           ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
+}
+
+/* Whether the two warpgroups of a tile can have the same queries of two heads. */
+static bool pairs_heads(const estimate *e)
+{
+    return e->m == 128 && !e->geometry->limited_left && e->desc->heads_q / e->desc->heads_kv % 2 == 0;
+}
+
+/* Of tiles with half as many queries of two heads. */
+static estimate in_pairs(const estimate *e)
+{
+    estimate p = *e;
+    p.m = e->m / 2;
+    p.pairs = true;
+    p.blocks = attention_count_blocks(e->desc, e->geometry, p.m, e->n);
+    p.heads = e->heads / 2;
+    p.tiles = p.heads * p.blocks.tiles;
+    return p;
+}
+
+static attention_split split_into(const estimate *e, int64_t parts)
+{
+    int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
+    return (attention_split){.used = true,
+                             .pairs = e->pairs,
+                             .most = (int32_t)((longest + blocks - 1) / blocks),
+                             .blocks = (int32_t)blocks};
+}
+
+/* Several parts if that takes clearly less time: the model is rough.  With one part only the order matters: where a
+ * causal mask makes few tiles of different lengths, a block of the grid should not take its next tile early. */
+static attention_split choose_split(const estimate *e, double *clocks)
+{
+    enum { FEW = 6 /* tiles for each slot */ };
+    static const double clearly = 0.92;
+    int32_t             wanted = attention_parts_wanted(e->desc);
+    int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
+    attention_split     best = {.most = 1, .blocks = (int32_t)longest};
+    bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
+    *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
+    best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
+    if (best.used && wanted > 1) {
+        estimate paired = in_pairs(e);
+        bool     pairs = (e->desc->split_rows & ATTENTION_PAIRS) != 0 && pairs_heads(e);
+        return split_into(pairs ? &paired : e, wanted == ATTENTION_ONE_PART    ? 1
+                                               : wanted < ATTENTION_PARTS_MOST ? wanted
+                                                                               : ATTENTION_PARTS_MOST);
+    }
+    if (!splits(e) || wanted != 0 || !few)
+        return best;
+    if (best.used)
+        *clocks = item_clocks(e, longest);
+    estimate of[2] = {*e, in_pairs(e)};
+    double   enough = clearly * *clocks;
+    for (int pairs = 0; pairs <= pairs_heads(e); pairs++)
+        for (int64_t parts = 2 - pairs;
+             parts <= ATTENTION_PARTS_MOST && parts <= longest && of[pairs].tiles * parts <= FEW * e->slots;
+             parts++) {
+            attention_split split = split_into(&of[pairs], parts);
+            double          with = split.most == parts ? item_clocks(&of[pairs], split.blocks) : *clocks;
+            if (with < *clocks && with < enough) {
+                best = split;
+                *clocks = with;
+            }
+        }
+    return best;
+}
+
+attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                                     const attention_geometry *geometry, const ptxpack_device_caps *caps,
+                                     int sm_count)
+{
+    estimate e = open_estimate(row, desc, geometry, caps, sm_count);
+    double   clocks;
+    return choose_split(&e, &clocks);
+}
+
+/* ---- the time ----------------------------------------------------------------------------------------- */
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
 {
-    const row_class       *kind = class_of(row);
     const struct arch_row *arch = arch_of(caps->arch);
-    int64_t                m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
-    int64_t                n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
-    double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
-    attention_blocks       blocks = attention_count_blocks(desc, geometry, m, n);
-    int64_t                heads = (int64_t)desc->batch * desc->heads_q, tiles = heads * blocks.tiles;
-    int64_t                sms = sm_count > 0 ? sm_count : arch->sms;
-    int64_t                resident = resident_blocks(row, tiles, sms), slots = sms * resident;
-    bool                   uneven_tiles = geometry->limited_right && !geometry->limited_left;
-    int                    rate = uneven_tiles ? kind->limited_rate : kind->rate;
-    double                 overhead = uneven_tiles ? kind->limited_overhead : kind->overhead;
-    overhead += geometry->limited_left ? LEFT_MASK_CLOCKS * (double)n : 0;
-    double block = 4.0 * (double)m * (double)n * head_dim * (double)resident / (rate * arch->scale);
-    double uneven = (double)((tiles + slots - 1) / slots) - (double)tiles / (double)slots;
-    double work = (double)heads * (double)blocks.total * block + (double)tiles * overhead;
-    double shortest = (double)blocks.shortest * block + overhead;
-    double longest = (double)blocks.longest * block + overhead;
-    double clocks = work / (double)slots + uneven * shortest;
+    estimate               e = open_estimate(row, desc, geometry, caps, sm_count);
+    double                 clocks;
+    choose_split(&e, &clocks);
     double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
                   desc->seqlen_kv;
     /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * desc->head_dim / ((double)sms * arch->bytes);
-    memory *= (double)blocks.total /
-              ((double)blocks.tiles * (double)((desc->seqlen_kv + n - 1) / n)); /* seen */
-    return (LAUNCH_CLOCKS + larger(larger(clocks, longest), memory)) / (1e3 * arch->ghz);
+    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch->bytes);
+    memory *= (double)e.blocks.total /
+              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
+    return (LAUNCH_CLOCKS + larger(clocks, memory)) / (1e3 * arch->ghz);
 }
 
 double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)

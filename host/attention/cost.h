@@ -5,6 +5,9 @@
  *   tile  = blocks visited * 4 BLOCK_M BLOCK_N HEAD_DIM / rate + prologue and epilogue
  *   slots = blocks that run at a time; those on one SM share its rate
  *
+ * Where a row of wgmma.ptx has few tiles with many keys, these are cut into as many parts as give the least time; a
+ * part costs the prologue and epilogue of a tile, its result is written, and the last one of a tile sums them.
+ *
  * The longest tiles start first, so that the unevenness at the end is one of the shortest tiles; where all
  * tiles are equal, the model counts whole waves.  Rate and overhead of each kind of row are measured on an
  * H200 and scaled for other architectures: there only the order of the rows means something.
@@ -21,6 +24,17 @@ typedef struct attention_blocks {
 } attention_blocks;
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                         int64_t block_m, int64_t block_n);
+
+/* How the keys of a tile are cut into parts (ptx/attention/wgmma/split.ptx). */
+typedef struct attention_split {
+    bool    used;   /* false: the build without parts */
+    int32_t most;   /* parts of a tile */
+    int32_t blocks; /* of keys, in a part */
+    bool    pairs;  /* a tile has the same queries of two heads */
+} attention_split;
+attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                                     const attention_geometry *geometry, const ptxpack_device_caps *caps,
+                                     int sm_count);
 
 /* The time in microseconds, for a problem with no more tiles than attention_count_tiles accepts.  sm_count 0
  * means that of a well-known GPU of the architecture. */

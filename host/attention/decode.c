@@ -50,10 +50,10 @@ static attention_ranges count_blocks(const ptxpack_attention_desc *d, const atte
     s.first_key = g->limited_left ? larger(g->left_offset, 0) : 0;
     s.end = g->limited_right ? smaller(d->seqlen_kv, (int64_t)g->right_offset + d->seqlen_q) : d->seqlen_kv;
     s.tile_blocks = larger(divide_up(s.end - s.first_key, block_n), 1);
-    if (g->varlen && d->split_rows > 0) /* in pages a tile may begin with a part of a block */
+    if (g->varlen && attention_split_rows(d) > 0) /* in pages a tile may begin with a part of a block */
         s.tile_blocks = divide_up(d->seqlen_kv, block_n) + 1;
-    s.fixed = d->split_rows > 0;
-    s.part = d->split_rows / block_n;
+    s.fixed = attention_split_rows(d) > 0;
+    s.part = attention_split_rows(d) / block_n;
     s.tile_padded = s.fixed ? divide_up(s.tile_blocks, s.part) * s.part : s.tile_blocks;
     return s;
 }

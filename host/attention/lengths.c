@@ -56,7 +56,7 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
         return refuse(line, "kv_rows %d is not a ptxpack_rows", (int)d->kv_rows);
-    if (d->split_rows < 0 || d->split_rows % SPLIT_ROWS != 0)
+    if (d->split_rows < 0 || attention_split_rows(d) % SPLIT_ROWS != 0)
         return refuse(line, "split_rows %d is not 0 or a multiple of %d", (int)d->split_rows, (int)SPLIT_ROWS);
     if ((d->options & ~known) != 0)
         return refuse(line, "options has the unknown bits 0x%x", (unsigned)(d->options & ~known));
@@ -251,7 +251,7 @@ const char *attention_refuse_reach(const ptxpack_attention_desc *d, const attent
 
 const char *attention_refuse_split(const ptxpack_attention_desc *d, char line[PLAN_LINE])
 {
-    if (d->split_rows == 0)
+    if (attention_split_rows(d) == 0)
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not sum keys in parts of split_rows");
     return line;

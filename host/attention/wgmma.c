@@ -18,6 +18,13 @@ static bool limited_right(const attention_geometry *g)
     return g->varlen ? g->reach_right < ATTENTION_NO_LIMIT || limited_left(g) : g->limited_right;
 }
 
+static attention_split split_of(const plan_problem *problem, const attention_wgmma_layout *layout)
+{
+    return attention_split_keys(layout->row, (const ptxpack_attention_desc *)problem->desc,
+                                (const attention_geometry *)problem->geometry, &problem->caps,
+                                problem->sm_count);
+}
+
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_geometry *g = (const attention_geometry *)problem->geometry;
@@ -28,12 +35,13 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", limited_left(g));
     symbol_add(list, "LIMITED_RIGHT", limited_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SPLIT", split_of(problem, (const attention_wgmma_layout *)layout).used);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
 static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
-                                  attention_wgmma_arguments *a)
+                                  const attention_split *split, attention_wgmma_arguments *a)
 {
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
@@ -41,6 +49,10 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
     ptxpack_status               status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
+        if (i == TENSOR_Q && split->pairs) { /* the same rows of two heads */
+            box.box_dim[1] /= 2;
+            box.box_dim[2] = 2;
+        }
         status = ptxpack_attention_wgmma_map((const ptxpack_attention_desc *)problem->desc,
                                              (const attention_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
@@ -164,25 +176,67 @@ static uint32_t grid_of(int sm_count, const ptxpack_variant *row, int32_t tiles)
     return (uint32_t)(held > 0 && held < tiles ? held : tiles);
 }
 
+attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_layout *l,
+                                                       const attention_split *split, int64_t tiles)
+{
+    enum { UNIT = 16, LANES = 32, STATE_BYTES = 2 * UNIT /* of a lane */ };
+    uint64_t warps = 4 * (uint64_t)l->warpgroups, items = (uint64_t)tiles * (uint64_t)split->most;
+    uint64_t slot = LANES * ((uint64_t)l->head_dim / 8 * UNIT + STATE_BYTES);
+    attention_wgmma_workspace w = {.counters = UNIT + sizeof(int32_t) * items};
+    w.bytes = w.counters;
+    if (split->most == 1)
+        return w;
+    w.tile_counters = (int32_t)((w.counters + UNIT - 1) / UNIT);
+    w.slots = w.tile_counters + (int32_t)(sizeof(int32_t) * (uint64_t)tiles * warps / UNIT);
+    w.counters = UNIT * (uint64_t)w.slots;
+    w.bytes = w.counters + items * warps * slot;
+    return w;
+}
+
+/* The items are those of the tiles, which may have half as many rows of two heads. */
+static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
+                       const ptxpack_attention_desc *d, attention_wgmma_arguments *a)
+{
+    a->tile_rows = (int32_t)l->block_m;
+    a->group_rows = TILE_WGMMA_ROWS;
+    if (split->pairs) {
+        a->tile_rows /= 2;
+        a->group_rows = 0;
+        a->group_heads = 1;
+        a->heads_total /= 2;
+        a->section_heads /= 2;
+        a->tiles_q = (d->seqlen_q + a->tile_rows - 1) / a->tile_rows;
+        a->tiles_total = a->heads_total * a->tiles_q;
+    }
+    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, a->tiles_total);
+    head->workspace = w.bytes;
+    head->counters = w.counters;
+    a->parts_most = split->most;
+    a->part_blocks = split->blocks;
+    a->tile_counters = w.tile_counters;
+    a->slots = w.slots;
+    a->tiles_total *= split->most;
+}
+
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
-    enum { COUNTERS = 16 };
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
     char                          line[PLAN_LINE];
     attention_tiles               tiles;
     ptxpack_status                status = count_tiles(desc, &plan->geometry, l->block_m, &tiles, line);
+    const attention_split         split = split_of(problem, l);
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", line);
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
-        status = encode_maps(problem, l, &plan->arguments.wgmma);
+        status = encode_maps(problem, l, &split, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
-    head->workspace = head->counters = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
-    head->grid[0] = grid_of(problem->sm_count, row, tiles.tiles_total);
+    fill_parts(head, l, &split, desc, &plan->arguments.wgmma);
+    head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
 }
 
@@ -216,8 +270,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages: the others lie between these. */
-static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41};
+ * pages; in parts full, causal, window softcap: the others lie between these. */
+static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

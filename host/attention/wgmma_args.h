@@ -22,7 +22,7 @@
     X(S, int32_t,             left_offset,   "ARG_LEFT_OFFSET")   /* row i attends to keys i + left_offset .. */           \
     X(S, int32_t,             right_offset,  "ARG_RIGHT_OFFSET")  /* .. i + right_offset, where limited */                 \
     X(S, int32_t,             tiles_q,       "ARG_TILES_Q")       /* blocks of BLOCK_M query rows a head */                \
-    X(S, int32_t,             tiles_total,   "ARG_TILES_TOTAL")   /* heads_total * tiles_q */                              \
+    X(S, int32_t,             tiles_total,   "ARG_TILES_TOTAL")   /* heads_total * tiles_q; with SPLIT items */            \
     X(S, int32_t,             heads_total,   "ARG_HEADS_TOTAL")   /* batch * heads_q */                                    \
     X(S, int32_t,             section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours */                   \
     X(S, float,               scale_log2,    "ARG_SCALE_LOG2")    /* scale log2(e); with softcap that in place of scale */ \
@@ -35,7 +35,14 @@
     X(S, int32_t,             k_apart,       "ARG_K_APART")                                                                \
     X(S, int32_t,             v_apart,       "ARG_V_APART")                                                                \
     X(S, int32_t,             o_apart,       "ARG_O_APART")                                                                \
-    X(S, int32_t,             box_rows,      "ARG_BOX_ROWS")      /* with PAGED: of a box of K and V */
+    X(S, int32_t,             box_rows,      "ARG_BOX_ROWS")      /* with PAGED: of a box of K and V */                    \
+    X(S, int32_t,             parts_most,    "ARG_PARTS_MOST")    /* with SPLIT, from here on: items of a tile */          \
+    X(S, int32_t,             part_blocks,   "ARG_PART_BLOCKS")   /* blocks of keys in a part */                           \
+    X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* in the workspace, in units of 16 bytes */             \
+    X(S, int32_t,             slots,         "ARG_SLOTS")         /* the same */                                           \
+    X(S, int32_t,             tile_rows,     "ARG_TILE_ROWS")     /* queries of a tile */                                  \
+    X(S, int32_t,             group_rows,    "ARG_GROUP_ROWS")    /* from one warpgroup of a tile to the next: rows */     \
+    X(S, int32_t,             group_heads,   "ARG_GROUP_HEADS")   /* .. and heads */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

@@ -25,6 +25,7 @@ const char *const attention_wgmma_barrier_names[WGMMA_BARRIERS] = {ATTENTION_WGM
 static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *row)
 {
     memset(l, 0, sizeof *l);
+    l->row = row;
     l->fp8 = ptxpack_variant_parameter(row, "FP8", 0) != 0;
     l->element = l->fp8 ? 1 : 2;
     l->raw_stages = l->fp8 ? ptxpack_variant_parameter(row, "RAW_STAGES", 0) : 0;

@@ -5,6 +5,7 @@
 #ifndef PTXPACK_ATTENTION_WGMMA_LAYOUT_H
 #define PTXPACK_ATTENTION_WGMMA_LAYOUT_H
 #include "check.h"
+#include "cost.h"
 #include "host/plan/symbols.h"
 #include "host/plan/tiles.h"
 
@@ -74,6 +75,7 @@ typedef struct attention_wgmma_access {
 
 typedef struct attention_wgmma_layout {
     ptxpack_status         status;
+    const ptxpack_variant *row;
     bool                   fp8;
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
@@ -101,6 +103,15 @@ typedef struct attention_wgmma_layout {
     int64_t barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */
     int64_t barrier_count[WGMMA_BARRIERS];
 } attention_wgmma_layout;
+
+/* The workspace: the counter of items; a word for each item; and where tiles have parts, a counter for each warp of each
+ * tile, and a slot for each warp of each item (ptx/attention/wgmma/split.ptx). */
+typedef struct attention_wgmma_workspace {
+    uint64_t bytes, counters;      /* counters: bytes that are zero between launches, the first ones */
+    int32_t  tile_counters, slots; /* where they begin, in units of 16 bytes; 0: there are none */
+} attention_wgmma_workspace;
+attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_layout *l,
+                                                       const attention_split *split, int64_t tiles);
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */

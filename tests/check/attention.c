@@ -112,6 +112,8 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return d == 40 || d == 64;
     if (rows == 799) /* windows that end before the last tiles begin */
         return d == 128 && !c->quick;
+    if (rows == 8) /* only in parts */
+        return d == 64 && !c->quick;
     if (rows == 7)
         return d == 64 || (keys == 300 && (d == 256 || d == 128));
     if (rows == 1 || rows == 4)
@@ -156,6 +158,39 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     if (c->brief)
         return masks[mask].brief ? partial || few || d->seqlen_q == 799 : (partial || few) && d->head_dim == 64;
     return partial || few || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+}
+
+/* Into how many parts rows of wgmma.ptx cut the keys of a tile.  The first is what the library chooses; on the emulated
+ * driver, whose few multiprocessors would have it split small problems, it is the build that cannot. */
+static const int parts_of_keys[] = {
+    0,
+    ATTENTION_ONE_PART,
+    2,
+    3,
+    7,
+    ATTENTION_PARTS_MOST,
+    ATTENTION_ONE_PART + ATTENTION_PAIRS,
+    2 + ATTENTION_PAIRS,
+};
+enum { PARTS = sizeof parts_of_keys / sizeof parts_of_keys[0] };
+
+static bool parts_in_matrix(const check *c, const attention_case *a, const ptxpack_variant *row, int mask,
+                            int parts)
+{
+    int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv, number = parts & ~ATTENTION_PAIRS;
+    bool wgmma = plan_method_of(row) == &attention_wgmma && a->desc.dtype != PTXPACK_E4M3;
+    bool of_two = parts != number, one = number == ATTENTION_ONE_PART;
+    if (of_two && (ptxpack_variant_parameter(row, "BLOCK_M", 0) != 128 || mask >= PLAIN_MASKS))
+        return false; /* as without */
+    if (c->brief && rows == 8)
+        return wgmma && mask != 1 && number >= 7 && !one; /* only this */
+    if (parts == 0 || !wgmma || a->desc.heads_kv > 2)
+        return parts == 0;
+    if (rows == 113 && keys == 203)
+        return number == 2 || (one && mask < PLAIN_MASKS && a->kind != TINY);
+    if (rows == 256 && keys == 512)
+        return number == 3 || (number == 2 && of_two) || (one && mask < PLAIN_MASKS);
+    return !c->brief && (rows == 8 || (rows == 1023 && keys == 1024 && a->kind == NORMAL));
 }
 
 static int key_heads_in_brief(int dim, int pair)
@@ -426,6 +461,26 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
     free(what);
 }
 
+/* The same for all numbers of parts. */
+static void run_parts(check *c, problem *p, check_images *images, const ptxpack_variant *row, int mask,
+                      const char *name)
+{
+    char full[352];
+    for (int i = 0; i < PARTS && !atomic_load(&c->broken); i++) {
+        int parts = parts_of_keys[i];
+        if (!parts_in_matrix(c, &p->a, row, mask, parts))
+            continue;
+        p->a.desc.split_rows = parts != 0 || c->brief ? ATTENTION_PARTS + (parts != 0 ? (int32_t)parts : 1) : 0;
+        if (parts == 0)
+            snprintf(full, sizeof full, "%s", name);
+        else
+            snprintf(full, sizeof full, "%s, %d parts%s", name, parts & ~ATTENTION_PAIRS,
+                     (parts & ATTENTION_PAIRS) != 0 ? " of two heads" : "");
+        run_one(c, p, images, row, full);
+    }
+    p->a.desc.split_rows = 0;
+}
+
 static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
 
 /* Whether `row` is tried: it can be taken, and it has the smallest HEAD_DIM of its kernel that suffices. */
@@ -468,7 +523,7 @@ static void run_layout(check *c, problem *p, check_images *images, check_layout 
                 continue;
             snprintf(full, sizeof full, "%s %s %s %s", name, masks[mask].name, check_layout_names[layout],
                      rows[i].id);
-            run_one(c, p, images, &rows[i], full);
+            run_parts(c, p, images, &rows[i], mask, full);
         }
     }
 }

@@ -2,6 +2,32 @@
 #include "host/attention/inspect.h"
 #include "plan.h"
 
+/* Reports a build that can cut the keys of tiles into parts. */
+static void report_parts(plan *p, const attention_wgmma_layout *l)
+{
+    attention_split split = attention_split_keys(p->row, &p->attention.desc, &p->attention.geometry, &p->caps,
+                                                 ptxpack_device(p->handle)->sm_count);
+    if (!split.used)
+        return;
+    int64_t tiles = plan_attention_tiles(p);
+    if (split.pairs) {
+        int64_t rows = l->block_m / 2, queries = p->attention.desc.seqlen_q;
+        tiles = (queries + rows - 1) / rows * p->attention.desc.batch * p->attention.desc.heads_q / 2;
+    }
+    report_int(&p->out, "parts", split.most);
+    report_bool(&p->out, "pairs", split.pairs);
+    report_int(&p->out, ".items", tiles);
+    report_int(&p->out, "part_blocks", split.blocks);
+    report_int(&p->out, "workspace", (long long)attention_wgmma_workspace_of(l, &split, tiles).bytes);
+    report_line(&p->out, "order      each block takes its next tile when it loads the end of one");
+    if (split.pairs)
+        report_line(&p->out, "           {items} tiles have the same queries of two heads");
+    if (split.most > 1)
+        report_line(&p->out,
+                    "           the keys of a tile in up to {parts} parts of up to {part_blocks} blocks; "
+                    "{workspace} bytes of workspace");
+}
+
 static void report_tiles(plan *p, const void *layout)
 {
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
@@ -30,6 +56,7 @@ static void report_tiles(plan *p, const void *layout)
     report_line(r,
                 "           {warpgroups warpgroup} of 64 rows, {producer_warps producer warp}; {blocks} tiles, "
                 "{blocks_per_sm block} an SM");
+    report_parts(p, l);
 }
 
 /* The MMA atom that the kernel issues for such inputs; the layouts of bf16 are those of f16. */

@@ -11,6 +11,8 @@
 #include "attention_mask.h"
 #include "host/ptxpack.h"
 
+#define PARTS_OPTION_HELP "N  cut each tile's keys into N parts, where the kernel can (1: a build that cannot)"
+
 /* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {
     const char *subcommand;          /* named in lines on stderr */
@@ -25,6 +27,7 @@ typedef struct attention_settings {
     const char             *layout, *dtype, *cpu, *device;
     double                  scale, softcap;
     int64_t                 seed, repeat;
+    int64_t                 parts; /* 0: the library's choice */
     bool                    verify, json;
 } attention_settings;
 
@@ -42,6 +45,7 @@ typedef struct attention_settings {
         {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                       \
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
+        {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
         {"lengths", OPTION_TEXT, &(s)->lengths.lengths, LENGTHS_OPTION_HELP},                                 \
         {"lengths-q", OPTION_TEXT, &(s)->lengths.lengths_q, LENGTHS_Q_OPTION_HELP},                           \
         {"rows-q", OPTION_TEXT, &(s)->lengths.rows_q, ROWS_Q_OPTION_HELP},                                    \

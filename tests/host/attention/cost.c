@@ -23,7 +23,8 @@ static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t s
                                     .seqlen_kv = seqlen_kv,
                                     .heads_q = heads,
                                     .heads_kv = heads,
-                                    .head_dim = head_dim};
+                                    .head_dim = head_dim,
+                                    .split_rows = ATTENTION_PARTS + 1};
 }
 
 static attention_geometry resolve(const ptxpack_attention_desc *d)
@@ -222,6 +223,76 @@ static void waves_are_whole(void **state)
     attention_geometry g = resolve(&d);
     assert_true(attention_cost(row, &d, &g, &h200, 0) == one);
     assert_true(attention_cost(row, &d, &g, &h200, 66) == two);
+}
+
+/* ---- parts of the keys --------------------------------------------------------------------------------- */
+/* The library's choice for a row of wgmma.ptx on an H200. */
+static attention_split split_of(int32_t head_dim, int block_m, int block_n, ptxpack_attention_desc d)
+{
+    const ptxpack_variant *row = row_of(WGMMA, 90, head_dim, block_m);
+    d.split_rows = 0;
+    attention_geometry g = resolve(&d);
+    assert_int_equal(ptxpack_variant_parameter(row, "BLOCK_N", 0), block_n);
+    return attention_split_keys(row, &d, &g, &h200, 132);
+}
+
+static ptxpack_attention_desc causal(ptxpack_attention_desc d, int32_t heads_kv)
+{
+    d.heads_kv = heads_kv;
+    d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    return d;
+}
+
+static void few_tiles_are_split(void **state)
+{
+    (void)state;
+    attention_split chunk = split_of(128, 64, 64, causal(problem(1, 64, 16384, 32, 128), 8));
+    assert_true(chunk.used && !chunk.pairs && chunk.most == 4 && chunk.blocks == 64); /* 128 items */
+    attention_split pairs = split_of(128, 128, 128, causal(problem(1, 64, 16384, 32, 128), 8));
+    assert_true(pairs.used && pairs.pairs && pairs.most == 8 && pairs.blocks == 16);
+    attention_split longer = split_of(128, 128, 128, causal(problem(1, 256, 16384, 32, 128), 8));
+    assert_true(longer.used && longer.most == 2 && longer.blocks == 64);
+    attention_split one = split_of(64, 64, 128, problem(1, 64, 65536, 1, 64));
+    assert_true(one.used && one.most > 8 && one.most <= ATTENTION_PARTS_MOST);
+    attention_split full = split_of(128, 128, 128, problem(1, 2048, 2048, 8, 128)); /* 128 tiles: one wave */
+    assert_true(!full.used && full.most == 1);
+}
+
+/* Where tiles differ in length, and a block of the grid takes few of them, it takes its next one late. */
+static void few_uneven_tiles_are_taken_late(void **state)
+{
+    (void)state;
+    attention_split heads = split_of(128, 128, 128, causal(problem(1, 8192, 8192, 8, 128), 1));
+    assert_true(heads.used && heads.most == 1);
+    attention_split prompt = split_of(128, 128, 128, causal(problem(1, 700, 700, 28, 128), 4));
+    assert_true(prompt.used && prompt.most == 1);
+    attention_split many = split_of(128, 128, 128, causal(problem(1, 8192, 8192, 32, 128), 8));
+    assert_true(!many.used && many.most == 1);
+}
+
+static void wanted_parts_do_not_change_the_row(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(1, 300, 1000, 4, 128);
+    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128);
+    double                 whole = cost(row, &d);
+    for (int32_t parts = 1; parts <= ATTENTION_PARTS_MOST; parts++) {
+        d.split_rows = ATTENTION_PARTS + parts;
+        attention_geometry g = resolve(&d);
+        attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
+        assert_true(s.used == (parts > 1) && s.most <= 8 && (s.most - 1) * s.blocks < 8); /* 8 blocks */
+        assert_true(cost(row, &d) == whole);
+    }
+    d.split_rows = ATTENTION_PARTS + ATTENTION_ONE_PART;
+    attention_geometry g = resolve(&d);
+    attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
+    assert_true(s.used && !s.pairs && s.most == 1);
+    d.split_rows |= ATTENTION_PAIRS; /* heads that share no key head are not paired */
+    s = attention_split_keys(row, &d, &g, &h200, 132);
+    assert_true(s.used && !s.pairs && s.most == 1);
+    d.heads_kv = 2;
+    s = attention_split_keys(row, &d, &g, &h200, 132);
+    assert_true(s.used && s.pairs && s.most == 1);
 }
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
@@ -454,6 +525,9 @@ int main(void)
         cmocka_unit_test(a_causal_mask_pays),
         cmocka_unit_test(a_window_pays),
         cmocka_unit_test(waves_are_whole),
+        cmocka_unit_test(few_tiles_are_split),
+        cmocka_unit_test(few_uneven_tiles_are_taken_late),
+        cmocka_unit_test(wanted_parts_do_not_change_the_row),
         cmocka_unit_test(the_model_gives_what_was_measured),
         cmocka_unit_test(the_best_that_was_measured_is_chosen),
         cmocka_unit_test(small_grids_take_small_tiles),

@@ -463,14 +463,15 @@ static void arguments(const row_case *c)
     expect_symbol(c, "ARG_SEQLEN_Q", 512 + 5 * 8);
     expect_symbol(c, "ARG_SOFTCAP_IN", 512 + 5 * 8 + 11 * 4);
     expect_symbol(c, "ARG_STARTS_Q", 512 + 5 * 8 + 12 * 4); /* where the arguments without lengths end */
-    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4);
+    expect_symbol(c, "ARG_PARTS_MOST", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4); /* .. without parts */
+    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 7 * 4);
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 
 static void builds(const row_case *c)
 {
-    enum { FLAGS = 6 };
-    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",        "PAGED",
+    enum { FLAGS = 7 };
+    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",        "PAGED",  "SPLIT",
                                              "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
     unsigned                 seen[FLAGS] = {0};
     size_t                   count = ptxpack_instance_count(c->row);
@@ -485,7 +486,8 @@ static void builds(const row_case *c)
     assert_int_equal(seen[0], c->fp8 ? 2 : 3);
     assert_int_equal(seen[1], c->fp8 ? 1 : 3);
     assert_int_equal(seen[2], seen[1]);
-    for (int f = 3; f < FLAGS; f++)
+    assert_int_equal(seen[3], seen[1]);
+    for (int f = 4; f < FLAGS; f++)
         assert_int_equal(seen[f], 3);
 }
 
