@@ -281,6 +281,7 @@ TEST(test_older)
     struct CUfunc_st           *function = emu_function_named(older, emu_ptx, "empty");
     ok(older->cuLaunchKernelEx(&config, function, NULL, NULL));
     ok(older->cuCtxSynchronize());
+    free(older);
 }
 
 /* Edges that are added to a graph. */
