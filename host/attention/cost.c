@@ -292,7 +292,7 @@ static attention_split split_into(const estimate *e, int64_t parts)
  * causal mask makes few tiles of different lengths, a block of the grid should not take its next tile early. */
 static attention_split choose_split(const estimate *e, double *clocks)
 {
-    enum { FEW = 6 /* tiles for each slot */ };
+    enum { FEW = 6 /* tiles for each slot */, DECODE_ROWS = 16 /* which decode.ptx takes */ };
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
     int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
@@ -307,7 +307,8 @@ static attention_split choose_split(const estimate *e, double *clocks)
                                                : wanted < ATTENTION_PARTS_MOST ? wanted
                                                                                : ATTENTION_PARTS_MOST);
     }
-    if (!splits(e) || wanted != 0 || !few)
+    if (!splits(e) || wanted != 0 || !few ||
+        (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv) <= DECODE_ROWS)
         return best;
     if (best.used)
         *clocks = item_clocks(e, longest);
