@@ -28,7 +28,7 @@ LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
 TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands notation workbench problem bench bench/serving))
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC),$(call sources,tools/emu/*))
-CHECK_SRC := $(call sources,tests/check tests/support)
+CHECK_SRC := $(call sources,tests/check tests/check/* tests/support)
 # Each file is a program, except the fakes of libraries and the file that records data on a GPU.
 TEST_SRC  := $(filter-out tests/check/% tests/support/% tests/fake/% tests/data/%,$(call sources,tests/* tests/*/*))
 TEST_SH   := $(sort $(wildcard $(addsuffix /*.sh,tests/* tests/*/*)))

@@ -1,10 +1,10 @@
-/* lengths_append.c - what a case of lengths.c appends before it attends: new rows among NaNs, and what must become of the cache
+/* append.c - what a case of lengths.c appends before it attends: new rows among NaNs, and what must become of the cache
  * and of q. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lengths_image.h"
+#include "image.h"
 
 enum { GAP = 8 /* elements between new rows */, NEW_TENSORS = NEW_Q + 1 };
 static const int tensors[NEW_TENSORS] = {APPEND_K_NEW, APPEND_V_NEW, APPEND_Q}; /* of regions */

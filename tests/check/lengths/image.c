@@ -1,5 +1,5 @@
-/* lengths_image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
-#include "lengths_image.h"
+/* image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
+#include "image.h"
 
 #include <math.h>
 #include <stdio.h>

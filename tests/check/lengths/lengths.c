@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lengths_image.h"
+#include "image.h"
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
 

@@ -1,9 +1,9 @@
-/* lengths_run.c - runs cases of lengths.c: one plan, one workspace and one captured graph for all rounds. */
+/* run.c - runs cases of lengths.c: one plan, one workspace and one captured graph for all rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lengths_image.h"
+#include "image.h"
 
 struct lengths_run_state {
     ptxpack_attention_plan *plan;

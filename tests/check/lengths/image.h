@@ -1,9 +1,9 @@
-/* lengths_image.h - what a case of lengths.c has in memory: rows among NaNs, arrays, outputs among guard bytes. */
+/* image.h - what a case of lengths.c has in memory: rows among NaNs, arrays, outputs among guard bytes. */
 #ifndef PTXPACK_CHECK_LENGTHS_IMAGE_H
 #define PTXPACK_CHECK_LENGTHS_IMAGE_H
 #include "host/attention/append/inspect.h"
 #include "host/attention/inspect.h"
-#include "region.h"
+#include "tests/check/region.h"
 #include "tools/problem/random.h"
 
 /* How the rows of a case are stored. */
