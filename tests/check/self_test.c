@@ -304,6 +304,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_merge(run);
     check_append(run);
     check_chain(run);
+    check_split(run);
     device_close(&run->gpu);
 }
 
