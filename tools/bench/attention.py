@@ -61,7 +61,9 @@ class Description(ctypes.Structure):
 class Buffers(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32)]
                 + [(name, ctypes.c_uint64) for name in ("q", "k", "v", "o", "lse", "workspace", "q_descale",
-                                                        "k_descale", "v_descale")])
+                                                        "k_descale", "v_descale", "starts_q", "starts_kv", "lengths_q",
+                                                        "lengths_kv", "row_map", "left_pad", "page_table", "append")]
+                + [("launch", ctypes.c_uint32), ("reserved", ctypes.c_uint32)])
 
 
 class Options(ctypes.Structure):
@@ -99,9 +101,9 @@ class Ptxpack:
                    self.handle)
         return plan, torch.zeros(self.lib.ptxpack_attention_workspace(plan), dtype=torch.uint8, device=q.device)
 
-    def launch(self, plan, workspace, q, k, v, o, lse):
+    def launch(self, plan, workspace, q, k, v, o, lse, overlap=False):
         buffers = Buffers(size=ctypes.sizeof(Buffers), q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(),
-                          o=o.data_ptr(), lse=lse.data_ptr(), workspace=workspace.data_ptr())
+                          o=o.data_ptr(), lse=lse.data_ptr(), workspace=workspace.data_ptr(), launch=int(overlap))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.lib.ptxpack_attention_launch(plan, ctypes.byref(buffers), stream), self.handle)
 
@@ -120,11 +122,12 @@ def bits16(x):
     return x.to(torch.bfloat16) if x.dtype == torch.float8_e4m3fn else x
 
 
-def ours(pack, q, k, causal, window=None):
+def ours(pack, q, k, causal, window=None, overlap=False):
+    """overlap: each launch may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP)."""
     plan, workspace = pack.plan(q, k, causal, window)
 
     def run(q, k, v, o, lse, *peers):
-        pack.launch(plan, workspace, q, k, v, o, lse)
+        pack.launch(plan, workspace, q, k, v, o, lse, overlap)
         return o
     return run
 
