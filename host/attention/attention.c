@@ -53,6 +53,13 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
     return PTXPACK_OK;
 }
 
+int64_t attention_most_tiles(const ptxpack_attention_desc *d, int64_t block_m, int32_t heads)
+{
+    int64_t all = d->heads_q / heads, packed = all * (d->rows_q / block_m + d->batch);
+    all *= d->batch * ((d->seqlen_q + block_m - 1) / block_m);
+    return d->q_rows == PTXPACK_ROWS_PACKED && packed < all ? packed : all;
+}
+
 /* ---- the operation ------------------------------------------------------------------------------ */
 static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
 {
@@ -104,7 +111,7 @@ static const struct {
 enum {
     MASKS = sizeof masks / sizeof masks[0],
     STORAGES = sizeof storages / sizeof storages[0],
-    SPLITS = MASKS /* the masks again, with keys in parts */
+    SPLITS = MASKS + STORAGES /* all of these again, with keys in parts */
 };
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,

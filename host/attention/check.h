@@ -77,6 +77,18 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 
 enum { ATTENTION_NO_LIMIT = 1 << 30 };
 
+/* Whether a kernel masks keys at either end.  With lengths in memory a limit may bind in some sequence even if not in the
+ * longest one. */
+static inline bool attention_masks_left(const attention_geometry *g)
+{
+    return g->varlen ? g->reach_left < ATTENTION_NO_LIMIT : g->limited_left;
+}
+static inline bool attention_masks_right(const attention_geometry *g)
+{
+    return g->varlen ? g->reach_right < ATTENTION_NO_LIMIT || g->reach_left < ATTENTION_NO_LIMIT
+                     : g->limited_right;
+}
+
 /* The descriptor as the library knows it: what an older caller does not state is 0.
  *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,

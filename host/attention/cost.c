@@ -256,15 +256,15 @@ static bool splits(const estimate *e)
     const attention_geometry *g = e->geometry;
     /* with more than that in registers ptxas would spill */
     bool spills = ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
-                  (e->m == 64 ? g->softcap > 0 : g->limited_left);
-    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !g->varlen && !spills &&
+                  (e->m == 64 ? g->softcap > 0 : attention_masks_left(g));
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
 
 /* Whether the two warpgroups of a tile can have the same queries of two heads. */
 static bool pairs_heads(const estimate *e)
 {
-    return e->m == 128 && !e->geometry->limited_left && e->desc->heads_q / e->desc->heads_kv % 2 == 0;
+    return e->m == 128 && !attention_masks_left(e->geometry) && e->desc->heads_q / e->desc->heads_kv % 2 == 0;
 }
 
 /* Of tiles with half as many queries of two heads. */

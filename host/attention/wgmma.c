@@ -7,17 +7,6 @@
 #include "wgmma_symbols.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
-/* With lengths in memory a limit may bind in some sequence even if not in the longest one. */
-static bool limited_left(const attention_geometry *g)
-{
-    return g->varlen ? g->reach_left < ATTENTION_NO_LIMIT : g->limited_left;
-}
-
-static bool limited_right(const attention_geometry *g)
-{
-    return g->varlen ? g->reach_right < ATTENTION_NO_LIMIT || limited_left(g) : g->limited_right;
-}
-
 static attention_split split_of(const plan_problem *problem, const attention_wgmma_layout *layout)
 {
     return attention_split_keys(layout->row, (const ptxpack_attention_desc *)problem->desc,
@@ -32,8 +21,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "BF16", dtype != PTXPACK_F16); /* of O, and of 16-bit inputs */
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", ((const ptxpack_attention_desc *)problem->desc)->kv_rows == PTXPACK_ROWS_PAGED);
-    symbol_add(list, "LIMITED_LEFT", limited_left(g));
-    symbol_add(list, "LIMITED_RIGHT", limited_right(g));
+    symbol_add(list, "LIMITED_LEFT", attention_masks_left(g));
+    symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SPLIT", split_of(problem, (const attention_wgmma_layout *)layout).used);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
@@ -83,13 +72,10 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = limited_right(g) && !limited_left(g) ? heads : 1;
+    heads = attention_masks_right(g) && !attention_masks_left(g) ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
-    if (d->q_rows == PTXPACK_ROWS_PACKED) { /* a sequence has at most one block that is not full */
-        int64_t packed = d->heads_q * (d->rows_q / block_m + d->batch);
-        tiles->tiles_total = (int32_t)(packed < tiles->tiles_total ? packed : tiles->tiles_total);
-    }
+    tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m, 1);
     return PTXPACK_OK;
 }
 
@@ -193,12 +179,17 @@ attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_lay
     return w;
 }
 
-/* The items are those of the tiles, which may have half as many rows of two heads. */
+/* The items are those of the tiles, which may have half as many rows of two heads.  With lengths each sequence has its
+ * own tiles, and a part need not be longer than what makes it worth the sum: short sequences are cut, too. */
 static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
                        const ptxpack_attention_desc *d, attention_wgmma_arguments *a)
 {
+    enum { LENGTHS_BLOCKS = 8 }; /* the sum takes about as long as so many blocks of keys divided by their parts */
+    bool varlen = ((const ptxpack_attention_plan *)head)->geometry.varlen;
     a->tile_rows = (int32_t)l->block_m;
     a->group_rows = TILE_WGMMA_ROWS;
+    if (varlen)
+        a->heads_total = d->heads_q;
     if (split->pairs) {
         a->tile_rows /= 2;
         a->group_rows = 0;
@@ -206,13 +197,13 @@ static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const a
         a->heads_total /= 2;
         a->section_heads /= 2;
         a->tiles_q = (d->seqlen_q + a->tile_rows - 1) / a->tile_rows;
-        a->tiles_total = a->heads_total * a->tiles_q;
+        a->tiles_total = (int32_t)attention_most_tiles(d, a->tile_rows, 2);
     }
     attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, a->tiles_total);
     head->workspace = w.bytes;
     head->counters = w.counters;
     a->parts_most = split->most;
-    a->part_blocks = split->blocks;
+    a->part_blocks = varlen && split->blocks > LENGTHS_BLOCKS ? LENGTHS_BLOCKS : split->blocks;
     a->tile_counters = w.tile_counters;
     a->slots = w.slots;
     a->tiles_total *= split->most;
@@ -270,8 +261,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages; in parts full, causal, window softcap: the others lie between these. */
-static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53};
+ * pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of pages: the others lie
+ * between these. */
+static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53, 72, 77, 80, 85};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

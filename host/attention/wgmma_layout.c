@@ -13,7 +13,8 @@ enum {
     O_ELEMENT = O_BITS / 8,
     MESSAGE_BYTES = 48,  /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16,  /* fp8: two pairs of floats */
-    LENGTHS_BYTES = 112, /* two of 32 bytes, about the sequence of a tile, and 48 of the producer */
+    /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32 */
+    LENGTHS_BYTES = 208,
     MAP_RANK = 5,        /* of a ragged tensor map; of others one less */
 };
 

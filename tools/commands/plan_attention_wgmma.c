@@ -9,11 +9,8 @@ static void report_parts(plan *p, const attention_wgmma_layout *l)
                                                  ptxpack_device(p->handle)->sm_count);
     if (!split.used)
         return;
-    int64_t tiles = plan_attention_tiles(p);
-    if (split.pairs) {
-        int64_t rows = l->block_m / 2, queries = p->attention.desc.seqlen_q;
-        tiles = (queries + rows - 1) / rows * p->attention.desc.batch * p->attention.desc.heads_q / 2;
-    }
+    int32_t heads = split.pairs ? 2 : 1;
+    int64_t tiles = attention_most_tiles(&p->attention.desc, l->block_m / heads, heads);
     report_int(&p->out, "parts", split.most);
     report_bool(&p->out, "pairs", split.pairs);
     report_int(&p->out, ".items", tiles);
