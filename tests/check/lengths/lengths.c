@@ -3,6 +3,7 @@
  * Cases    shapes of few and of many query rows x ways to store the rows x masks.  Each case runs on the rows of
  *          kernels.def that cover it, for several rounds of random lengths (zeros, ones and the longest among them) and random pages
  *          with ONE plan and one workspace; the later rounds are replays of one captured graph where the driver can.
+ * Parts    Some shapes are only for rows of wgmma.ptx, which cut the keys of their tiles into so many parts at most.
  * Passes   Against the exact result, each head of each sequence has FlashAttention's bound (verify.h), and every
  *          LSE verify_lse_bound.  All that is not a row of a sequence is NaN in the inputs, and in the outputs
  *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again.
@@ -32,6 +33,14 @@ static const struct shape {
     {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
     {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},   {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
     {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},
+    /* parts: 2, 3 and 7 at most, several tiles of one part, pairs of heads */
+    {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
+    {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3},
+    {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7},
+    {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7},
+    {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART},
+    {PTXPACK_BF16, 3, 90, 300, 4, 2, 128, ATTENTION_PARTS + ATTENTION_PAIRS + 2},
+    {PTXPACK_BF16, 2, 33, 400, 6, 1, 96, ATTENTION_PARTS + ATTENTION_PAIRS + 3},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -79,6 +88,8 @@ static const lengths_append appends[] = {
 };
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
+    SHAPES_IN_PARTS = 7, /* the last ones */
+    WHOLE_SHAPES = SHAPES - SHAPES_IN_PARTS,
     STORAGES = sizeof storages / sizeof storages[0],
     MASKS = sizeof masks / sizeof masks[0],
     APPENDS = sizeof appends / sizeof appends[0]
@@ -93,20 +104,28 @@ typedef struct lengths_case {
 static bool in_matrix(const check *c, const lengths_case *a)
 {
     const lengths_storage *s = &storages[a->storage];
-    const bool             few = c->brief || c->quick;
+    const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
+    if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
+                                     (paged && s->page_rows < 16)))
+        return false; /* wgmma.ptx does not take them */
     if (a->append == APPENDS)
         return !few || (a->shape + a->storage) % MASKS == a->mask;
     if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
         return false; /* there is no append to these */
     return (a->shape + a->storage + a->append) % MASKS == a->mask &&
            (!few ||
-            ((a->storage + a->append) % 2 == 0 && (5 * a->storage + 7 * a->append) / 2 % SHAPES == a->shape));
+            ((a->storage + a->append) % 2 == 0 && (5 * a->storage + 7 * a->append) / 2 % WHOLE_SHAPES == a->shape));
 }
 
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
-    const char         *split = s->split_rows > 0 ? " split" : "";
+    char                split[32] = "";
+    if (a->shape >= WHOLE_SHAPES)
+        snprintf(split, sizeof split, " %d parts%s", (int)(s->split_rows & 127),
+                 (s->split_rows & ATTENTION_PAIRS) != 0 ? " of two heads" : "");
+    else if (s->split_rows > 0)
+        snprintf(split, sizeof split, " split");
     if (a->append < APPENDS)
         snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
@@ -118,7 +137,8 @@ static void name_case(const lengths_case *a, char name[128])
                  (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name);
 }
 
-static ptxpack_attention_desc describe(const lengths_case *a)
+/* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
+static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
 {
     const struct shape    *s = &shapes[a->shape];
     const struct masking  *m = &masks[a->mask];
@@ -134,7 +154,9 @@ static ptxpack_attention_desc describe(const lengths_case *a)
                                 .window_left = m->left,
                                 .window_right = m->right,
                                 .softcap = m->softcap,
-                                .split_rows = s->split_rows};
+                                .split_rows = s->split_rows != 0 ? s->split_rows
+                                              : c->brief         ? ATTENTION_PARTS + 1
+                                                                 : 0};
     return d;
 }
 
@@ -232,7 +254,8 @@ static bool judge_values(const lengths_image *image, const expected *e, char *wh
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     char why[PLAN_LINE];
-    return check_row_wanted(c, row) &&
+    bool in_parts = attention_parts_wanted(d) > 1 && attention_split_rows(d) == 0;
+    return check_row_wanted(c, row) && (!in_parts || plan_method_of(row) == &attention_wgmma) &&
            plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
                NULL;
 }
@@ -281,7 +304,7 @@ static bool run_rows(check *c, lengths_image *image, lengths_runs *runs, const e
 
 static void run_case(check *c, const lengths_case *a, const char *name)
 {
-    ptxpack_attention_desc d = describe(a);
+    ptxpack_attention_desc d = describe(c, a);
     random_state  random = random_start(c->seed + (uint64_t)((a->shape * STORAGES + a->storage) * MASKS));
     bool          appends_rows = a->append < APPENDS;
     int           rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
