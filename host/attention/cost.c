@@ -254,9 +254,10 @@ static bool splits(const estimate *e)
 {
     enum { MOST_TILES = 1 << 20 };
     const attention_geometry *g = e->geometry;
-    /* with more than that in registers ptxas would spill */
-    bool spills = ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
-                  (e->m == 64 ? g->softcap > 0 : attention_masks_left(g));
+    /* with more than that in registers ptxas would spill: of consumers, or of a producer that has 32 */
+    bool spills = (ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
+                   (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
+                  (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
     return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }

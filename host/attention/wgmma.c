@@ -184,7 +184,9 @@ attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_lay
 static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
                        const ptxpack_attention_desc *d, attention_wgmma_arguments *a)
 {
-    enum { LENGTHS_BLOCKS = 8 }; /* the sum takes about as long as so many blocks of keys divided by their parts */
+    enum {
+        LENGTHS_BLOCKS = 8
+    }; /* the sum takes about as long as so many blocks of keys divided by their parts */
     bool varlen = ((const ptxpack_attention_plan *)head)->geometry.varlen;
     a->tile_rows = (int32_t)l->block_m;
     a->group_rows = TILE_WGMMA_ROWS;

@@ -11,11 +11,11 @@
 enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
-    MESSAGE_BYTES = 48,  /* two of 16 bytes, and 16 about the whole block */
-    DESCALE_BYTES = 16,  /* fp8: two pairs of floats */
+    MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
+    DESCALE_BYTES = 16, /* fp8: two pairs of floats */
     /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32 */
     LENGTHS_BYTES = 208,
-    MAP_RANK = 5,        /* of a ragged tensor map; of others one less */
+    MAP_RANK = 5, /* of a ragged tensor map; of others one less */
 };
 
 #define BARRIER_NAME(name, count) #name,

@@ -25,13 +25,20 @@ static const struct shape {
     ptxpack_dtype dtype;
     int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim, split_rows;
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},     {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},    {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},   {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},    {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},   {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
-    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},   {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},
+    {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},
+    {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},
+    {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},
+    {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},
+    {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},
+    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
+    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},
+    {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
     {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},
     /* parts: 2, 3 and 7 at most, several tiles of one part, pairs of heads */
     {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
@@ -113,8 +120,8 @@ static bool in_matrix(const check *c, const lengths_case *a)
     if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
         return false; /* there is no append to these */
     return (a->shape + a->storage + a->append) % MASKS == a->mask &&
-           (!few ||
-            ((a->storage + a->append) % 2 == 0 && (5 * a->storage + 7 * a->append) / 2 % WHOLE_SHAPES == a->shape));
+           (!few || ((a->storage + a->append) % 2 == 0 &&
+                     (5 * a->storage + 7 * a->append) / 2 % WHOLE_SHAPES == a->shape));
 }
 
 static void name_case(const lengths_case *a, char name[128])
@@ -253,11 +260,14 @@ static bool judge_values(const lengths_image *image, const expected *e, char *wh
 /* ---- running ------------------------------------------------------------------------------------------ */
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
-    char why[PLAN_LINE];
-    bool in_parts = attention_parts_wanted(d) > 1 && attention_split_rows(d) == 0;
-    return check_row_wanted(c, row) && (!in_parts || plan_method_of(row) == &attention_wgmma) &&
-           plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
-               NULL;
+    char                       why[PLAN_LINE];
+    const ptxpack_device_info *info = ptxpack_device(c->gpu.handle);
+    attention_geometry         geometry;
+    bool                       in_parts = attention_parts_wanted(d) > 1 && attention_split_rows(d) == 0;
+    return check_row_wanted(c, row) &&
+           plan_row_refusal(&attention_op, c->gpu.handle, &info->caps, d, row, why) == NULL &&
+           (!in_parts || (ptxpack_attention_resolve(d, &geometry, why) == PTXPACK_OK &&
+                          attention_split_keys(row, d, &geometry, &info->caps, info->sm_count).used));
 }
 
 /* Of each file the rows with the smallest HEAD_DIM that takes the problem; on the emulated driver one of them, another
