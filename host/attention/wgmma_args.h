@@ -23,7 +23,7 @@
     X(S, int32_t,             right_offset,  "ARG_RIGHT_OFFSET")  /* .. i + right_offset, where limited */                 \
     X(S, int32_t,             tiles_q,       "ARG_TILES_Q")       /* blocks of BLOCK_M query rows a head */                \
     X(S, int32_t,             tiles_total,   "ARG_TILES_TOTAL")   /* heads_total * tiles_q; with SPLIT items */            \
-    X(S, int32_t,             heads_total,   "ARG_HEADS_TOTAL")   /* batch * heads_q */                                    \
+    X(S, int32_t,             heads_total,   "ARG_HEADS_TOTAL")   /* batch * heads_q; with SPLIT and VARLEN of a sequence */ \
     X(S, int32_t,             section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours */                   \
     X(S, float,               scale_log2,    "ARG_SCALE_LOG2")    /* scale log2(e); with softcap that in place of scale */ \
     X(S, float,               softcap_in,    "ARG_SOFTCAP_IN")    /* scale / softcap; 0 without */                         \

@@ -254,6 +254,12 @@ static void few_tiles_are_split(void **state)
     assert_true(longer.used && longer.most == 2 && longer.blocks == 64);
     attention_split one = split_of(64, 64, 128, problem(1, 64, 65536, 1, 64));
     assert_true(one.used && one.most > 8 && one.most <= ATTENTION_PARTS_MOST);
+    ptxpack_attention_desc lengths_kv = causal(problem(1, 64, 16384, 32, 128), 8);
+    lengths_kv.options = PTXPACK_LENGTHS_KV; /* as without, but not with tiles of 192 queries */
+    attention_split served = split_of(128, 128, 128, lengths_kv);
+    assert_true(served.used && served.pairs && served.most == 8 && served.blocks == 16);
+    attention_split wide = split_of(128, 192, 64, lengths_kv);
+    assert_true(!wide.used && wide.most == 1);
     attention_split full = split_of(128, 128, 128, problem(1, 2048, 2048, 8, 128)); /* 128 tiles: one wave */
     assert_true(!full.used && full.most == 1);
 }
