@@ -354,7 +354,7 @@ static void shared_memory(const row_case *c)
     }
     at = (at + 15) / 16 * 16;
     expect_symbol(c, "SMEM_MESSAGE", at);
-    at += c->fp8 ? 48 : 160;
+    at += c->fp8 ? 48 : 256;
     if (c->fp8) {
         expect_symbol(c, "SMEM_DESCALES", at);
         at += 16;
