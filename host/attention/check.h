@@ -48,12 +48,23 @@ typedef struct attention_geometry {
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's `reserved`: ATTENTION_PARTS + n cuts the keys of each tile into n parts
- * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can. */
-enum { ATTENTION_PARTS = 0x50415200, ATTENTION_PARTS_MOST = 64, ATTENTION_ONE_PART = 255 };
+ * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can; n = 0 leaves
+ * the parts to the library.  With ATTENTION_PACK added, tiles have the rows of all query heads that share a key head, where the kernel
+ * can; without it they never do. */
+enum {
+    ATTENTION_PARTS = 0x50415200,
+    ATTENTION_PARTS_MOST = 64,
+    ATTENTION_ONE_PART = 255,
+    ATTENTION_PACK = 1 << 17
+};
 /* That number; 0: the library's choice. */
 static inline int32_t attention_parts_wanted(const ptxpack_attention_desc *desc)
 {
     return (int32_t)(desc->reserved & 255);
+}
+static inline bool attention_pack_wanted(const ptxpack_attention_desc *desc)
+{
+    return (desc->reserved & ATTENTION_PACK) != 0;
 }
 
 /* The element type of a tensor: fp8 gives a bf16 output. */

@@ -157,21 +157,24 @@ typedef struct estimate {
     const attention_geometry     *geometry;
     attention_blocks              blocks;
     int64_t                       m, n, heads, tiles, sms, slots;
+    int64_t                       group, queries; /* query heads of a tile; its queries */
     bool                          uneven; /* tiles differ in length */
     double                        block, overhead;
 } estimate;
 
 static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
-                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count)
+                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count,
+                              int64_t group)
 {
     const row_class       *kind = class_of(row);
     const struct arch_row *arch = arch_of(caps->arch != 0 ? caps->arch : row->arch); /* 0: a build is listed */
     double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
-    estimate               e = {.row = row, .desc = d, .geometry = g};
+    estimate               e = {.row = row, .desc = d, .geometry = g, .group = group};
     e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
     e.n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
-    e.blocks = attention_count_blocks(d, g, e.m, e.n);
-    e.heads = (int64_t)d->batch * d->heads_q;
+    e.queries = e.m / group;
+    e.blocks = attention_count_blocks(d, g, e.queries, e.n);
+    e.heads = (int64_t)d->batch * d->heads_q / group;
     e.tiles = e.heads * e.blocks.tiles;
     e.sms = sm_count > 0 ? sm_count : arch->sms;
     int64_t resident = resident_blocks(row, e.tiles, e.sms);
@@ -236,7 +239,7 @@ static double item_clocks(const estimate *e, int64_t blocks)
     double  free_at[MOST_SLOTS] = {0}, last = 0;
     int64_t most = 1;
     for (int64_t tile = e->blocks.tiles - 1; tile >= 0; tile--) {
-        int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
+        int64_t all = blocks_of_tile(e->desc, e->geometry, e->queries, e->n, tile);
         int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
         double  clocks = (double)((all + parts - 1) / parts) * block + e->overhead + (parts > 1 ? one : 0);
         for (int64_t i = 0; i < e->heads * parts; i++)
@@ -265,7 +268,8 @@ static attention_split split_into(const estimate *e, int64_t parts)
     int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
     return (attention_split){.used = true,
                              .most = (int32_t)((longest + blocks - 1) / blocks),
-                             .blocks = (int32_t)blocks};
+                             .blocks = (int32_t)blocks,
+                             .group = (int32_t)e->group};
 }
 
 /* Several parts if that takes clearly less time: the model is rough.  With one part only the order matters: where a
@@ -276,7 +280,7 @@ static attention_split choose_split(const estimate *e, double *clocks)
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
     int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
-    attention_split     best = {.most = 1, .blocks = (int32_t)longest};
+    attention_split     best = {.most = 1, .blocks = (int32_t)longest, .group = (int32_t)e->group};
     bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
     *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
     best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
@@ -299,30 +303,66 @@ static attention_split choose_split(const estimate *e, double *clocks)
     return best;
 }
 
+/* ---- the time ----------------------------------------------------------------------------------------- */
+/* Clocks of tiles with the rows of `group` heads, and how they are cut. */
+static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                          const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count,
+                          int64_t group, attention_split *split)
+{
+    estimate e = open_estimate(row, desc, geometry, caps, sm_count, group);
+    double   clocks;
+    *split = choose_split(&e, &clocks);
+    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
+                  desc->seqlen_kv;
+    /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
+    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch_of(caps->arch)->bytes);
+    memory *= (double)e.blocks.total /
+              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
+    return LAUNCH_CLOCKS + larger(clocks, memory);
+}
+
+/* The query heads that a build of the row can have in a tile; 1: it cannot have several. */
+static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc *d)
+{
+    enum { MOST_GROUP = 16 /* a warp's rows */, MOST_ROWS = 1 << 28 };
+    int64_t group = d->heads_q / d->heads_kv;
+    bool    packs = row->arch == 90 && strcmp(row->file, "attention/wgmma.ptx") == 0 &&
+                 ptxpack_variant_parameter(row, "FP8", 0) == 0 && (group & (group - 1)) == 0 &&
+                 group <= MOST_GROUP && d->seqlen_q <= MOST_ROWS / group;
+    return packs ? group : 1;
+}
+
+/* The rows of several heads in a tile if that takes clearly less time. */
+static double choose(const ptxpack_variant *row, const ptxpack_attention_desc *d, const attention_geometry *g,
+                     const ptxpack_device_caps *caps, int sm_count, attention_split *split)
+{
+    static const double clearly = 0.92;
+    attention_split     packed;
+    int64_t             group = group_of(row, d);
+    double              clocks = clocks_with(row, d, g, caps, sm_count, 1, split);
+    if (group == 1 || (d->reserved != 0 && !attention_pack_wanted(d)))
+        return clocks;
+    double with = clocks_with(row, d, g, caps, sm_count, group, &packed);
+    if (with >= clearly * clocks && !attention_pack_wanted(d))
+        return clocks;
+    *split = packed;
+    return attention_pack_wanted(d) ? clocks : with; /* the row should be the same where packing is wanted */
+}
+
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                                      const attention_geometry *geometry, const ptxpack_device_caps *caps,
                                      int sm_count)
 {
-    estimate e = open_estimate(row, desc, geometry, caps, sm_count);
-    double   clocks;
-    return choose_split(&e, &clocks);
+    attention_split split;
+    choose(row, desc, geometry, caps, sm_count, &split);
+    return split;
 }
 
-/* ---- the time ----------------------------------------------------------------------------------------- */
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
 {
-    const struct arch_row *arch = arch_of(caps->arch);
-    estimate               e = open_estimate(row, desc, geometry, caps, sm_count);
-    double                 clocks;
-    choose_split(&e, &clocks);
-    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
-                  desc->seqlen_kv;
-    /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch->bytes);
-    memory *= (double)e.blocks.total /
-              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
-    return (LAUNCH_CLOCKS + larger(clocks, memory)) / (1e3 * arch->ghz);
+    attention_split split;
+    return choose(row, desc, geometry, caps, sm_count, &split) / (1e3 * arch_of(caps->arch)->ghz);
 }
 
 double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)

@@ -67,7 +67,7 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
         return refuse(line, "kv_rows %d is not a ptxpack_rows", (int)d->kv_rows);
-    if (d->reserved != 0 && (d->reserved & ~UINT32_C(255)) != ATTENTION_PARTS)
+    if (d->reserved != 0 && (d->reserved & ~(UINT32_C(255) | ATTENTION_PACK)) != ATTENTION_PARTS)
         return refuse(line, "reserved is %u, not 0", (unsigned)d->reserved);
     if ((d->options & ~known) != 0)
         return refuse(line, "options has the unknown bits 0x%x", (unsigned)(d->options & ~known));

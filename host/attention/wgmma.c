@@ -35,13 +35,15 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", limited_left(g));
     symbol_add(list, "LIMITED_RIGHT", limited_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
-    symbol_add(list, "SPLIT", split_of(problem, (const attention_wgmma_layout *)layout).used);
+    const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
+    symbol_add(list, "SPLIT", split.used);
+    symbol_add(list, "PACKED_HEADS", split.group > 1);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
 static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
-                                  attention_wgmma_arguments *a)
+                                  int32_t group, attention_wgmma_arguments *a)
 {
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
@@ -53,6 +55,8 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
                                              (const attention_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        if (group > 1 && (i == TENSOR_Q || i == TENSOR_O))
+            attention_wgmma_pack_box(&box, group);
         status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }
     return status;
@@ -202,6 +206,23 @@ static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const a
     a->tiles_total = tiles * split->most;
 }
 
+/* The problem as tiles with the rows of `group` heads number it: these are one head, of which a block has block_m / group
+ * queries. */
+static ptxpack_attention_desc packed_heads(const ptxpack_attention_desc *d, int32_t group)
+{
+    ptxpack_attention_desc packed = *d;
+    packed.heads_q /= group;
+    return packed;
+}
+
+static int32_t log2_of(int32_t power)
+{
+    int32_t shift = 0;
+    while (power >> (shift + 1) != 0)
+        shift++;
+    return shift;
+}
+
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
@@ -210,15 +231,17 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
     char                          line[PLAN_LINE];
     attention_tiles               tiles;
-    ptxpack_status                status = count_tiles(desc, &plan->geometry, l->block_m, &tiles, line);
+    const attention_split         split = split_of(problem, l);
+    const ptxpack_attention_desc  packed = packed_heads(desc, split.group);
+    ptxpack_status status = count_tiles(&packed, &plan->geometry, l->block_m / split.group, &tiles, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", line);
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
-        status = encode_maps(problem, l, &plan->arguments.wgmma);
-    fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
+        status = encode_maps(problem, l, split.group, &plan->arguments.wgmma);
+    fill_numbers(&plan->arguments.wgmma, &packed, &plan->geometry, &tiles);
+    plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
-    attention_split split = split_of(problem, l);
     fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
@@ -254,8 +277,10 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages; in parts full, causal, window softcap: the others lie between these. */
-static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53};
+ * pages; in parts full, causal, window softcap; packed heads full, window softcap, lengths causal, pages window softcap, in parts
+ * causal and window softcap: the others lie between these. */
+static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28, 33,  20, 36,
+                                  41, 44, 48, 53, 60, 69, 88, 101, 108, 113};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
