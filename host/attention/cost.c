@@ -309,6 +309,7 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
                           const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count,
                           int64_t group, attention_split *split)
 {
+    enum { HIDDEN = 8 /* of the operations that memory's time hides 1/8 is not hidden: a guess */ };
     estimate e = open_estimate(row, desc, geometry, caps, sm_count, group);
     double   clocks;
     *split = choose_split(&e, &clocks);
@@ -318,7 +319,9 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
     double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch_of(caps->arch)->bytes);
     memory *= (double)e.blocks.total /
               ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
-    return LAUNCH_CLOCKS + larger(clocks, memory);
+    /* few queries are bound by memory on every row: then the one with fewer operations is better */
+    double work = group > 1 ? whole_clocks(&e) : 0;
+    return LAUNCH_CLOCKS + larger(clocks, memory) + (work < memory ? work : memory) / HIDDEN;
 }
 
 /* The query heads that a build of the row can have in a tile; 1: it cannot have several. */
@@ -332,15 +335,17 @@ static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc
     return packs ? group : 1;
 }
 
-/* The rows of several heads in a tile if that takes clearly less time. */
+/* The rows of several heads in a tile, of few queries, if that takes clearly less time. */
 static double choose(const ptxpack_variant *row, const ptxpack_attention_desc *d, const attention_geometry *g,
                      const ptxpack_device_caps *caps, int sm_count, attention_split *split)
 {
+    enum { MOST_QUERIES = 256 };
     static const double clearly = 0.92;
     attention_split     packed;
     int64_t             group = group_of(row, d);
     double              clocks = clocks_with(row, d, g, caps, sm_count, 1, split);
-    if (group == 1 || (d->reserved != 0 && !attention_pack_wanted(d)))
+    bool                few = d->seqlen_q <= MOST_QUERIES && d->reserved == 0;
+    if (group == 1 || !(few || attention_pack_wanted(d)))
         return clocks;
     double with = clocks_with(row, d, g, caps, sm_count, group, &packed);
     if (with >= clearly * clocks && !attention_pack_wanted(d))
