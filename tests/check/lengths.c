@@ -21,13 +21,16 @@ enum { ROUNDS = 3, WHAT = 512 };
 static const struct shape {
     ptxpack_dtype dtype;
     int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
+    bool          packed; /* for wgmma.ptx alone, with the rows of several heads in a tile */
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64},   {PTXPACK_BF16, 4, 2, 300, 8, 1, 128},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112},  {PTXPACK_BF16, 3, 4, 90, 4, 1, 256},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64}, {PTXPACK_F16, 2, 1, 2100, 2, 1, 128},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40},  {PTXPACK_F16, 2, 113, 203, 2, 1, 64},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, false},   {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, false},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, false},  {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, false},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, false}, {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, false},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, false},  {PTXPACK_F16, 2, 113, 203, 2, 1, 64, false},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, false}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, false},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, false},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, false},
+    {PTXPACK_F16, 3, 20, 150, 8, 2, 64, true}, {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, true},
+    {PTXPACK_BF16, 2, 30, 90, 4, 2, 256, true}, {PTXPACK_F16, 2, 6, 140, 16, 1, 128, true},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -100,7 +103,8 @@ static ptxpack_attention_desc describe(const lengths_case *a)
                                 .mask = m->mask,
                                 .window_left = m->left,
                                 .window_right = m->right,
-                                .softcap = m->softcap};
+                                .softcap = m->softcap,
+                                .reserved = s->packed ? ATTENTION_PARTS + 1 + ATTENTION_PACK : 0};
     return d;
 }
 
@@ -198,7 +202,7 @@ static bool judge_values(const lengths_image *image, const expected *e, char *wh
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     char why[PLAN_LINE];
-    return check_row_wanted(c, row) &&
+    return check_row_wanted(c, row) && (d->reserved == 0 || plan_method_of(row) == &attention_wgmma) &&
            plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
                NULL;
 }
