@@ -287,6 +287,45 @@ static void wanted_parts_do_not_change_the_row(void **state)
     assert_true(s.used && s.most == 1);
 }
 
+/* ---- packed heads -------------------------------------------------------------------------------------- */
+/* Few queries of several heads: one tile has the rows of all heads of a group, where that is clearly faster. */
+static void few_queries_are_packed(void **state)
+{
+    (void)state;
+    attention_split tree = split_of(128, 64, 64, causal(problem(32, 16, 2048, 32, 128), 8));
+    assert_true(tree.group == 4 && tree.most == 1);
+    attention_split one = split_of(128, 64, 64, causal(problem(1, 16, 65536, 32, 128), 8));
+    assert_true(one.group == 4 && one.used && one.most > 8); /* and cut into parts */
+    attention_split alone = split_of(128, 64, 64, causal(problem(32, 16, 2048, 8, 128), 8));
+    assert_true(alone.group == 1);
+    attention_split six = split_of(128, 64, 64, causal(problem(32, 16, 2048, 48, 128), 8));
+    assert_true(six.group == 1); /* no power of two */
+    attention_split many = split_of(128, 64, 64, causal(problem(32, 16, 2048, 32, 128), 1));
+    assert_true(many.group == 1); /* more than a warp's rows */
+    attention_split most = split_of(128, 64, 64, causal(problem(32, 2, 2048, 32, 128), 2));
+    assert_true(most.group == 16);
+    attention_split prompt = split_of(128, 128, 128, causal(problem(32, 1024, 1024, 32, 128), 8));
+    assert_true(prompt.group == 1);
+}
+
+static void wanted_packing_does_not_change_the_row(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = causal(problem(3, 300, 1000, 8, 128), 2);
+    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128), *fp8 = row_of(WGMMA, 90, 128, 192);
+    double                 plain = cost(row, &d);
+    d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 3;
+    attention_geometry g = resolve(&d);
+    attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
+    assert_true(s.group == 4 && s.used && s.most == 3);
+    assert_true(cost(row, &d) == plain);
+    d.reserved = ATTENTION_PARTS; /* the library's choice of parts, without packing */
+    assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1);
+    d.heads_kv = 8;
+    d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 1;
+    assert_int_equal(attention_split_keys(fp8, &d, &g, &h200, 132).group, 1); /* nothing to pack */
+}
+
 /* ---- measurements -------------------------------------------------------------------------------------- */
 /* TFLOP/s of an H200 for bf16, by sequence length, 2026-11-22; 0: not measured.  The batch is
  * tokens / length. */
@@ -518,6 +557,8 @@ int main(void)
         cmocka_unit_test(a_window_pays),
         cmocka_unit_test(waves_are_whole),
         cmocka_unit_test(few_tiles_are_split),
+        cmocka_unit_test(few_queries_are_packed),
+        cmocka_unit_test(wanted_packing_does_not_change_the_row),
         cmocka_unit_test(few_uneven_tiles_are_taken_late),
         cmocka_unit_test(wanted_parts_do_not_change_the_row),
         cmocka_unit_test(the_model_gives_what_was_measured),
