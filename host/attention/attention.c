@@ -133,7 +133,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
     snprintf(name, size, " %s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
-             split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "", padded ? " padded" : "");
+             split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
+             padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 

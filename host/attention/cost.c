@@ -158,7 +158,7 @@ typedef struct estimate {
     attention_blocks              blocks;
     int64_t                       m, n, heads, tiles, sms, slots;
     int64_t                       group, queries; /* query heads of a tile; its queries */
-    bool                          uneven; /* tiles differ in length */
+    bool                          uneven;         /* tiles differ in length */
     double                        block, overhead;
 } estimate;
 

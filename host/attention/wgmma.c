@@ -279,7 +279,7 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
  * pages; in parts full, causal, window softcap; packed heads full, window softcap, lengths causal, pages window softcap, in parts
  * causal and window softcap: the others lie between these. */
-static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28, 33,  20, 36,
+static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28,  33,  20, 36,
                                   41, 44, 48, 53, 60, 69, 88, 101, 108, 113};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)

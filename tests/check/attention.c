@@ -49,11 +49,12 @@ static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
 /* Large pairs come first: they take longest.  Two more numbers are query heads and key heads of cases for wgmma.ptx alone, with the
  * rows of several heads in a tile. */
 static const int pairs[][4] = {
-    {4224, 4224}, {4096, 4096}, {1024, 1024}, {1023, 1024}, {1024, 1023}, {640, 128}, {512, 256},
-    {256, 512},   {384, 256},   {256, 256},   {799, 3},     {128, 217},   {108, 256}, {113, 211},
-    {113, 203},   {128, 192},   {113, 128},   {64, 128},    {239, 1},     {1, 1},     {1, 1328},
-    {4, 700},     {8, 5000},    {7, 300},     {7, 90}, /* the last: few query rows */
-    {16, 140, 8, 2},  {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1}, {64, 130, 4, 1},
+    {4224, 4224},    {4096, 4096},    {1024, 1024},    {1023, 1024},    {1024, 1023},   {640, 128},
+    {512, 256},      {256, 512},      {384, 256},      {256, 256},      {799, 3},       {128, 217},
+    {108, 256},      {113, 211},      {113, 203},      {128, 192},      {113, 128},     {64, 128},
+    {239, 1},        {1, 1},          {1, 1328},       {4, 700},        {8, 5000},      {7, 300},
+    {7, 90}, /* the last: few query rows */
+    {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1}, {64, 130, 4, 1},
 };
 static const int head_dims[] = {256, 192, 128, 112, 96, 80, 72, 64, 40, 32, 8};
 static const int heads[][2] = {{6, 6}, {6, 2}, {6, 1}};
@@ -114,7 +115,8 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
     if (heads[group][1] != 2)
         return false;
     if (is_packed(pair))
-        return (d == 64 || d == 128 || d == 256) && (kind == NORMAL || (kind == OVERFLOWING && rows == 33 && d != 256));
+        return (d == 64 || d == 128 || d == 256) &&
+               (kind == NORMAL || (kind == OVERFLOWING && rows == 33 && d != 256));
     if (rows == 1 && keys > 1 && kind == RISING) /* the maximum rises from part to part of a tile */
         return d == 64;
     if (kind != NORMAL)
@@ -479,7 +481,8 @@ static void run_parts(check *c, problem *p, check_images *images, const ptxpack_
             continue;
         bool packed = heads_are_packed(&p->a.desc);
         p->a.desc.reserved = parts != 0 || c->brief || packed
-                                 ? ATTENTION_PARTS + (parts != 0 ? (uint32_t)parts : 1) + (packed ? ATTENTION_PACK : 0)
+                                 ? ATTENTION_PARTS + (parts != 0 ? (uint32_t)parts : 1) +
+                                       (packed ? ATTENTION_PACK : 0)
                                  : 0;
         snprintf(full, sizeof full, parts != 0 ? "%s, %d parts" : "%s", name, parts);
         run_one(c, p, images, row, full);
@@ -497,7 +500,8 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
     char                   why[PLAN_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     /* on the emulated driver problems of few query rows are for decode.ptx alone */
-    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && !heads_are_packed(d) && plan_method_of(row) != &attention_decode) ||
+    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && !heads_are_packed(d) &&
+         plan_method_of(row) != &attention_decode) ||
         plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
             NULL)
         return false;

@@ -43,7 +43,7 @@ typedef struct plan_kernel {
 } plan_kernel;
 extern const plan_kernel plan_attention_mma, plan_attention_wgmma, plan_attention_decode;
 /* Query tiles of all heads, each with rows of `group` of them. */
-int64_t                  plan_attention_tiles(const plan *p, int64_t group);
+int64_t plan_attention_tiles(const plan *p, int64_t group);
 
 /* ---- what every operation reports ---------------------------------------------------------------------- */
 /* The row that --variant names, if it belongs to the operation; else NULL after a line on stderr. */
