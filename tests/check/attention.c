@@ -190,7 +190,8 @@ static bool parts_in_matrix(const check *c, const attention_case *a, const ptxpa
     int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv;
     bool wgmma = plan_method_of(row) == &attention_wgmma && a->desc.dtype != PTXPACK_E4M3;
     if (heads_are_packed(&a->desc)) /* the build that cannot split, and those that can */
-        return wgmma && (parts == 0 || parts == 3 || (!c->brief && parts > 1));
+        return wgmma && ptxpack_variant_parameter(row, "BLOCK_M", 0) <= 128 &&
+               (parts == 0 || parts == 3 || (!c->brief && parts > 1));
     if (c->brief && rows == 8) /* only this */
         return wgmma && mask != 1 && parts >= 7 && parts != ATTENTION_ONE_PART;
     if (parts == 0 || !wgmma || a->desc.heads_kv > 2)

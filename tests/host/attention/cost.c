@@ -312,7 +312,7 @@ static void wanted_packing_does_not_change_the_row(void **state)
 {
     (void)state;
     ptxpack_attention_desc d = causal(problem(3, 300, 1000, 8, 128), 2);
-    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128), *fp8 = row_of(WGMMA, 90, 128, 192);
+    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128), *large = row_of(WGMMA, 90, 128, 192);
     double                 plain = cost(row, &d);
     d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 3;
     attention_geometry g = resolve(&d);
@@ -321,9 +321,10 @@ static void wanted_packing_does_not_change_the_row(void **state)
     assert_true(cost(row, &d) == plain);
     d.reserved = ATTENTION_PARTS; /* the library's choice of parts, without packing */
     assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1);
-    d.heads_kv = 8;
     d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 1;
-    assert_int_equal(attention_split_keys(fp8, &d, &g, &h200, 132).group, 1); /* nothing to pack */
+    assert_int_equal(attention_split_keys(large, &d, &g, &h200, 132).group, 1); /* would spill */
+    d.heads_kv = 8;
+    assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1); /* nothing to pack */
 }
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
