@@ -29,7 +29,7 @@ static const struct shape {
     {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, false},  {PTXPACK_F16, 2, 113, 203, 2, 1, 64, false},
     {PTXPACK_F16, 2, 140, 90, 1, 1, 128, false}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, false},
     {PTXPACK_F16, 2, 40, 120, 1, 1, 40, false},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, false},
-    {PTXPACK_F16, 3, 20, 150, 8, 2, 64, true},   {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, true},
+    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, true},   {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, true},
     {PTXPACK_BF16, 2, 30, 90, 4, 2, 256, true},  {PTXPACK_F16, 2, 6, 140, 16, 1, 128, true},
 };
 static const lengths_storage storages[] = {
@@ -202,7 +202,8 @@ static bool judge_values(const lengths_image *image, const expected *e, char *wh
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     char why[PLAN_LINE];
-    return check_row_wanted(c, row) && (d->reserved == 0 || plan_method_of(row) == &attention_wgmma) &&
+    bool packs = plan_method_of(row) == &attention_wgmma && ptxpack_variant_parameter(row, "BLOCK_M", 0) <= 128;
+    return check_row_wanted(c, row) && (d->reserved == 0 || packs) &&
            plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
                NULL;
 }

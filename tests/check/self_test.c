@@ -142,13 +142,13 @@ static const breakage wgmma_breakages[] = {
     {"each row of packed heads is a query of its own", "attention/wgmma_keys.ptx",
      "add.s32 %left, %left, %query;", "add.s32 %left, %left, %c_row;", "f16 d64 8/2 16x140"},
     {"a tile of packed heads begins at the keys of its first row", "attention/tile_order.ptx",
-     "QUERY_OF %query, \\row, (\\rows)-1", "QUERY_OF %query, \\row", "f16 d64 16/2 70x96"},
+     "QUERY_OF %query, \\row, (\\rows)-1", "QUERY_OF %query, \\row", "f16 d128 16/2 70x96"},
     {"the LSE of packed heads goes to the first one", "attention/wgmma/packed.ptx",
      "add.u32 %x, %x, \\[\\plus];", "mov.b32 %x, 0;", "f16 d64 8/2 16x140"},
     {"O of packed heads is stored by rows, not by queries", "attention/wgmma_store.ptx",
      "QUERY_OF %o_row, %o_row", "", "f16 d64 8/2 16x140"},
     {"a sequence has only the tiles of one of its packed heads", "attention/wgmma/lengths.ptx",
-     "FIRST_OF_GROUP %queries, %queries", "", "f16 8/2 3x20x150 packed,"},
+     "FIRST_OF_GROUP %queries, %queries", "", "f16 8/2 3x40x150 packed,"},
 };
 
 enum {
