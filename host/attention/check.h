@@ -49,7 +49,7 @@ typedef struct attention_geometry {
 
 /* For tests and measurements, in a descriptor's `reserved`: ATTENTION_PARTS + n cuts the keys of each tile into n parts
  * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can; n = 0 leaves
- * the parts to the library.  With ATTENTION_PACK added, tiles have the rows of all query heads that share a key head, where
+ * the parts to the library.  With ATTENTION_PACK added, tiles have the rows of several query heads that share a key head, where
  * the kernel can; without it they never do. */
 enum {
     ATTENTION_PARTS = 0x50415200,

@@ -324,16 +324,16 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
     return LAUNCH_CLOCKS + larger(clocks, memory) + (work < memory ? work : memory) / HIDDEN;
 }
 
-/* The query heads that a build of the row can have in a tile; 1: it cannot have several. */
+/* The query heads that a build of the row can have in a tile, the largest power of two that divides those of a key head; 1: it
+ * cannot have several. */
 static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     /* a warp's rows; with lengths in memory tiles of 192 rows would spill, and few queries do not fill them */
     enum { MOST_GROUP = 16, MOST_TILE = 128, MOST_ROWS = 1 << 28 };
-    int64_t group = d->heads_q / d->heads_kv;
+    int64_t heads = d->heads_q / d->heads_kv, group = clamp(heads & -heads, 1, MOST_GROUP);
     bool    packs = row->arch == 90 && strcmp(row->file, "attention/wgmma.ptx") == 0 &&
                  ptxpack_variant_parameter(row, "FP8", 0) == 0 &&
-                 ptxpack_variant_parameter(row, "BLOCK_M", 0) <= MOST_TILE && (group & (group - 1)) == 0 &&
-                 group <= MOST_GROUP && d->seqlen_q <= MOST_ROWS / group;
+                 ptxpack_variant_parameter(row, "BLOCK_M", 0) <= MOST_TILE && d->seqlen_q <= MOST_ROWS / group;
     return packs ? group : 1;
 }
 

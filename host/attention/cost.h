@@ -32,7 +32,7 @@ typedef struct attention_split {
     bool    used;   /* false: the build without parts */
     int32_t most;   /* parts of a tile */
     int32_t blocks; /* of keys, in a part */
-    int32_t group;  /* query heads of a tile: 1, or all that share a key head */
+    int32_t group;  /* query heads of a tile: 1, or up to 16 that share a key head */
 } attention_split;
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                                      const attention_geometry *geometry, const ptxpack_device_caps *caps,

@@ -17,7 +17,7 @@
     X(S, uint64_t,            v_descale,     "ARG_V_DESCALE")                                                              \
     X(S, int32_t,             seqlen_q,      "ARG_SEQLEN_Q")                                                               \
     X(S, int32_t,             seqlen_kv,     "ARG_SEQLEN_KV")                                                              \
-    X(S, int32_t,             heads_q,       "ARG_HEADS_Q")       /* with PACKED_HEADS heads_kv, in what follows, too */   \
+    X(S, int32_t,             heads_q,       "ARG_HEADS_Q")       /* with PACKED_HEADS those of tiles, below, too */       \
     X(S, int32_t,             heads_per_kv,  "ARG_HEADS_PER_KV")  /* heads_q / heads_kv, of these */                       \
     X(S, int32_t,             left_offset,   "ARG_LEFT_OFFSET")   /* row i attends to keys i + left_offset .. */           \
     X(S, int32_t,             right_offset,  "ARG_RIGHT_OFFSET")  /* .. i + right_offset, where limited */                 \

@@ -30,7 +30,7 @@ static const struct shape {
     {PTXPACK_F16, 2, 140, 90, 1, 1, 128, false}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, false},
     {PTXPACK_F16, 2, 40, 120, 1, 1, 40, false},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, false},
     {PTXPACK_F16, 3, 40, 150, 8, 2, 64, true},   {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, true},
-    {PTXPACK_BF16, 2, 30, 90, 4, 2, 256, true},  {PTXPACK_F16, 2, 6, 140, 16, 1, 128, true},
+    {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, true},  {PTXPACK_F16, 2, 6, 140, 16, 1, 128, true},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},

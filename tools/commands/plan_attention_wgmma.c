@@ -14,10 +14,9 @@ static void report_parts(plan *p, const attention_wgmma_layout *l)
     attention_split split = split_of(p);
     if (split.group > 1) {
         report_int(&p->out, "packed_heads", split.group);
-        report_line(
-            &p->out,
-            "packed     row r of a tile is query r / {packed_heads} of head r % {packed_heads} of those "
-            "that share a key head");
+        report_line(&p->out,
+                    "packed     row r of a tile is query r / {packed_heads} of head r % {packed_heads} of "
+                    "{packed_heads} that share a key head");
     }
     if (!split.used)
         return;

@@ -12,7 +12,7 @@
 
 #define PARTS_OPTION_HELP "N  cut each tile's keys into N parts, where the kernel can (1: a build that cannot)"
 #define PACK_OPTION_HELP \
-    "0 or 1  1: tiles have rows of all query heads that share a key head, where the kernel can"
+    "0 or 1  1: tiles have rows of several query heads that share a key head, where the kernel can"
 
 /* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {

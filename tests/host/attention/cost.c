@@ -299,9 +299,11 @@ static void few_queries_are_packed(void **state)
     attention_split alone = split_of(128, 64, 64, causal(problem(32, 16, 2048, 8, 128), 8));
     assert_true(alone.group == 1);
     attention_split six = split_of(128, 64, 64, causal(problem(32, 16, 2048, 48, 128), 8));
-    assert_true(six.group == 1); /* no power of two */
+    assert_true(six.group == 2); /* a power of two */
     attention_split many = split_of(128, 64, 64, causal(problem(32, 16, 2048, 32, 128), 1));
-    assert_true(many.group == 1); /* more than a warp's rows */
+    assert_true(many.group == 16); /* a warp's rows */
+    attention_split seven = split_of(128, 64, 64, causal(problem(32, 16, 2048, 28, 128), 4));
+    assert_true(seven.group == 1);
     attention_split most = split_of(128, 64, 64, causal(problem(32, 2, 2048, 32, 128), 2));
     assert_true(most.group == 16);
     attention_split prompt = split_of(128, 128, 128, causal(problem(32, 1024, 1024, 32, 128), 8));
