@@ -51,10 +51,11 @@ static void report_tiles(plan *p, const void *layout)
     report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
     report_int(r, "registers_producer", l->regs_producer);
     report_int(r, "registers_consumer", l->regs_consumer);
+    report_text(r, ".rows_are", split_of(p).group > 1 ? "rows" : "queries");
     report_text(r, ".q_way", l->q_registers ? " before it is in registers" : "");
-    report_line(r,
-                "tiles      {block_m} queries x {block_n} keys; {q_stages stage} of Q{q_way}, {k_stages} of K, "
-                "{v_stages} of V, {p_buffers buffer} of P");
+    report_line(
+        r, "tiles      {block_m} {rows_are} x {block_n} keys; {q_stages stage} of Q{q_way}, {k_stages} of K, "
+           "{v_stages} of V, {p_buffers buffer} of P");
     report_line(r,
                 "           {warpgroups warpgroup} of 64 rows, {producer_warps producer warp}; {blocks} tiles, "
                 "{blocks_per_sm block} an SM");
