@@ -49,18 +49,12 @@ typedef struct attention_geometry {
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows: ATTENTION_PARTS + n cuts the keys of each tile into n parts
- * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can.
- * ATTENTION_PAIRS besides gives the same queries of two heads to a tile, where it can. */
-enum {
-    ATTENTION_PARTS = 0x50415200,
-    ATTENTION_PARTS_MOST = 64,
-    ATTENTION_ONE_PART = 127,
-    ATTENTION_PAIRS = 128
-};
+ * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can. */
+enum { ATTENTION_PARTS = 0x50415200, ATTENTION_PARTS_MOST = 64, ATTENTION_ONE_PART = 255 };
 /* That number; 0: the library's choice. */
 static inline int32_t attention_parts_wanted(const ptxpack_attention_desc *desc)
 {
-    return desc->split_rows & 127;
+    return desc->split_rows & 255;
 }
 /* split_rows as callers state them, otherwise 0. */
 static inline int32_t attention_split_rows(const ptxpack_attention_desc *desc)

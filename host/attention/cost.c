@@ -158,7 +158,6 @@ typedef struct estimate {
     attention_blocks              blocks;
     int64_t                       m, n, heads, tiles, sms, slots;
     bool                          uneven; /* tiles differ in length */
-    bool                          pairs;  /* a tile has queries of two heads */
     double                        block, overhead;
 } estimate;
 
@@ -229,7 +228,7 @@ static void take_item(double *free_at, int64_t slots, double clocks)
 static double item_clocks(const estimate *e, int64_t blocks)
 {
     double head_dim = (double)ptxpack_variant_parameter(e->row, "HEAD_DIM", 64);
-    double bytes = (double)ptxpack_variant_parameter(e->row, "BLOCK_M", 64) * head_dim * sizeof(float);
+    double bytes = (double)e->m * head_dim * sizeof(float);
     double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
     double keys = 4.0 * (double)e->n * head_dim * (double)e->slots /
                   (double)e->sms; /* of a block on each slot */
@@ -261,29 +260,10 @@ static bool splits(const estimate *e)
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
 
-/* Whether the two warpgroups of a tile can have the same queries of two heads. */
-static bool pairs_heads(const estimate *e)
-{
-    return e->m == 128 && !e->geometry->limited_left && e->desc->heads_q / e->desc->heads_kv % 2 == 0;
-}
-
-/* Of tiles with half as many queries of two heads. */
-static estimate in_pairs(const estimate *e)
-{
-    estimate p = *e;
-    p.m = e->m / 2;
-    p.pairs = true;
-    p.blocks = attention_count_blocks(e->desc, e->geometry, p.m, e->n);
-    p.heads = e->heads / 2;
-    p.tiles = p.heads * p.blocks.tiles;
-    return p;
-}
-
 static attention_split split_into(const estimate *e, int64_t parts)
 {
     int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
     return (attention_split){.used = true,
-                             .pairs = e->pairs,
                              .most = (int32_t)((longest + blocks - 1) / blocks),
                              .blocks = (int32_t)blocks};
 }
@@ -300,31 +280,25 @@ static attention_split choose_split(const estimate *e, double *clocks)
     bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
     *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
     best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
-    if (best.used && wanted > 1) {
-        estimate paired = in_pairs(e);
-        bool     pairs = (e->desc->split_rows & ATTENTION_PAIRS) != 0 && pairs_heads(e);
-        return split_into(pairs ? &paired : e, wanted == ATTENTION_ONE_PART    ? 1
-                                               : wanted < ATTENTION_PARTS_MOST ? wanted
-                                                                               : ATTENTION_PARTS_MOST);
-    }
+    if (best.used && wanted > 1)
+        return split_into(e, wanted == ATTENTION_ONE_PART    ? 1
+                             : wanted < ATTENTION_PARTS_MOST ? wanted
+                                                             : ATTENTION_PARTS_MOST);
     if (!splits(e) || wanted != 0 || !few ||
         (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv) <= DECODE_ROWS)
         return best;
     if (best.used)
         *clocks = item_clocks(e, longest);
-    estimate of[2] = {*e, in_pairs(e)};
-    double   enough = clearly * *clocks;
-    for (int pairs = 0; pairs <= pairs_heads(e); pairs++)
-        for (int64_t parts = 2 - pairs;
-             parts <= ATTENTION_PARTS_MOST && parts <= longest && of[pairs].tiles * parts <= FEW * e->slots;
-             parts++) {
-            attention_split split = split_into(&of[pairs], parts);
-            double          with = split.most == parts ? item_clocks(&of[pairs], split.blocks) : *clocks;
-            if (with < *clocks && with < enough) {
-                best = split;
-                *clocks = with;
-            }
+    double whole = *clocks;
+    for (int64_t parts = 2;
+         parts <= ATTENTION_PARTS_MOST && parts <= longest && e->tiles * parts <= FEW * e->slots; parts++) {
+        attention_split split = split_into(e, parts);
+        double          with = split.most == parts ? item_clocks(e, split.blocks) : whole;
+        if (with < *clocks && with < clearly * whole) {
+            best = split;
+            *clocks = with;
         }
+    }
     return best;
 }
 

@@ -31,7 +31,6 @@ typedef struct attention_split {
     bool    used;   /* false: the build without parts */
     int32_t most;   /* parts of a tile */
     int32_t blocks; /* of keys, in a part */
-    bool    pairs;  /* a tile has the same queries of two heads */
 } attention_split;
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                                      const attention_geometry *geometry, const ptxpack_device_caps *caps,

@@ -41,7 +41,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
 static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
-                                  const attention_split *split, attention_wgmma_arguments *a)
+                                  attention_wgmma_arguments *a)
 {
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
@@ -49,10 +49,6 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
     ptxpack_status               status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
-        if (i == TENSOR_Q && split->pairs) { /* the same rows of two heads */
-            box.box_dim[1] /= 2;
-            box.box_dim[2] = 2;
-        }
         status = ptxpack_attention_wgmma_map((const ptxpack_attention_desc *)problem->desc,
                                              (const attention_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
@@ -193,29 +189,17 @@ attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_lay
     return w;
 }
 
-/* The items are those of the tiles, which may have half as many rows of two heads. */
 static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
-                       const ptxpack_attention_desc *d, attention_wgmma_arguments *a)
+                       int32_t tiles, attention_wgmma_arguments *a)
 {
-    a->tile_rows = (int32_t)l->block_m;
-    a->group_rows = TILE_WGMMA_ROWS;
-    if (split->pairs) {
-        a->tile_rows /= 2;
-        a->group_rows = 0;
-        a->group_heads = 1;
-        a->heads_total /= 2;
-        a->section_heads /= 2;
-        a->tiles_q = (d->seqlen_q + a->tile_rows - 1) / a->tile_rows;
-        a->tiles_total = a->heads_total * a->tiles_q;
-    }
-    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, a->tiles_total);
+    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, tiles);
     head->workspace = w.bytes;
     head->counters = w.counters;
     a->parts_most = split->most;
     a->part_blocks = split->blocks;
     a->tile_counters = w.tile_counters;
     a->slots = w.slots;
-    a->tiles_total *= split->most;
+    a->tiles_total = tiles * split->most;
 }
 
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
@@ -227,15 +211,15 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     char                          line[PLAN_LINE];
     attention_tiles               tiles;
     ptxpack_status                status = count_tiles(desc, &plan->geometry, l->block_m, &tiles, line);
-    const attention_split         split = split_of(problem, l);
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", line);
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
-        status = encode_maps(problem, l, &split, &plan->arguments.wgmma);
+        status = encode_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
-    fill_parts(head, l, &split, desc, &plan->arguments.wgmma);
+    attention_split split = split_of(problem, l);
+    fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
 }

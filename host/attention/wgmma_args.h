@@ -39,10 +39,7 @@
     X(S, int32_t,             parts_most,    "ARG_PARTS_MOST")    /* with SPLIT, from here on: items of a tile */          \
     X(S, int32_t,             part_blocks,   "ARG_PART_BLOCKS")   /* blocks of keys in a part */                           \
     X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* in the workspace, in units of 16 bytes */             \
-    X(S, int32_t,             slots,         "ARG_SLOTS")         /* the same */                                           \
-    X(S, int32_t,             tile_rows,     "ARG_TILE_ROWS")     /* queries of a tile */                                  \
-    X(S, int32_t,             group_rows,    "ARG_GROUP_ROWS")    /* from one warpgroup of a tile to the next: rows */     \
-    X(S, int32_t,             group_heads,   "ARG_GROUP_HEADS")   /* .. and heads */
+    X(S, int32_t,             slots,         "ARG_SLOTS")         /* the same */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

@@ -162,34 +162,22 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
 
 /* Into how many parts rows of wgmma.ptx cut the keys of a tile.  The first is what the library chooses; on the emulated
  * driver, whose few multiprocessors would have it split small problems, it is the build that cannot. */
-static const int parts_of_keys[] = {
-    0,
-    ATTENTION_ONE_PART,
-    2,
-    3,
-    7,
-    ATTENTION_PARTS_MOST,
-    ATTENTION_ONE_PART + ATTENTION_PAIRS,
-    2 + ATTENTION_PAIRS,
-};
+static const int parts_of_keys[] = {0, ATTENTION_ONE_PART, 2, 3, 7, ATTENTION_PARTS_MOST};
 enum { PARTS = sizeof parts_of_keys / sizeof parts_of_keys[0] };
 
 static bool parts_in_matrix(const check *c, const attention_case *a, const ptxpack_variant *row, int mask,
                             int parts)
 {
-    int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv, number = parts & ~ATTENTION_PAIRS;
+    int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv;
     bool wgmma = plan_method_of(row) == &attention_wgmma && a->desc.dtype != PTXPACK_E4M3;
-    bool of_two = parts != number, one = number == ATTENTION_ONE_PART;
-    if (of_two && (ptxpack_variant_parameter(row, "BLOCK_M", 0) != 128 || mask >= PLAIN_MASKS))
-        return false; /* as without */
-    if (c->brief && rows == 8)
-        return wgmma && mask != 1 && number >= 7 && !one; /* only this */
+    if (c->brief && rows == 8) /* only this */
+        return wgmma && mask != 1 && parts >= 7 && parts != ATTENTION_ONE_PART;
     if (parts == 0 || !wgmma || a->desc.heads_kv > 2)
         return parts == 0;
     if (rows == 113 && keys == 203)
-        return number == 2 || (one && mask < PLAIN_MASKS && a->kind != TINY);
+        return parts == 2 || (parts == ATTENTION_ONE_PART && mask < PLAIN_MASKS && a->kind != TINY);
     if (rows == 256 && keys == 512)
-        return number == 3 || (number == 2 && of_two) || (one && mask < PLAIN_MASKS);
+        return parts == 3 || (parts == ATTENTION_ONE_PART && mask < PLAIN_MASKS);
     return !c->brief && (rows == 8 || (rows == 1023 && keys == 1024 && a->kind == NORMAL));
 }
 
@@ -471,11 +459,7 @@ static void run_parts(check *c, problem *p, check_images *images, const ptxpack_
         if (!parts_in_matrix(c, &p->a, row, mask, parts))
             continue;
         p->a.desc.split_rows = parts != 0 || c->brief ? ATTENTION_PARTS + (parts != 0 ? (int32_t)parts : 1) : 0;
-        if (parts == 0)
-            snprintf(full, sizeof full, "%s", name);
-        else
-            snprintf(full, sizeof full, "%s, %d parts%s", name, parts & ~ATTENTION_PAIRS,
-                     (parts & ATTENTION_PAIRS) != 0 ? " of two heads" : "");
+        snprintf(full, sizeof full, parts != 0 ? "%s, %d parts" : "%s", name, parts);
         run_one(c, p, images, row, full);
     }
     p->a.desc.split_rows = 0;

@@ -142,8 +142,6 @@ static const breakage wgmma_breakages[] = {
      "add.u32 %n_begin, %n_begin, %to;", "", "f16 d64 4/2 113x203 normal"},
     {"parts of all tiles share a counter", "attention/wgmma/split.ptx",
      "ld.shared.b32 %x, [%message+\\[SMEM_LENGTHS+16]];", "mov.b32 %x, 0;", "f16 d64 4/2 113x203 normal"},
-    {"both warpgroups write the first of two heads", "attention/wgmma_store.ptx",
-     "mad.lo.u32 %head, %group, %x, %head;", "", "f16 d64 4/2 113x203 normal"},
     {"the sums of a tile's part keep their own reference", "attention/wgmma/split.ptx",
      "fma.rn.f32 %sum\\r, %part_l\\r, %ss_shift\\r, %sum\\r;", "add.f32 %sum\\r, %sum\\r, %part_l\\r;",
      "f16 d64 4/2 113x203 normal"},

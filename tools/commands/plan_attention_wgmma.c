@@ -9,23 +9,14 @@ static void report_parts(plan *p, const attention_wgmma_layout *l)
                                                  ptxpack_device(p->handle)->sm_count);
     if (!split.used)
         return;
-    int64_t tiles = plan_attention_tiles(p);
-    if (split.pairs) {
-        int64_t rows = l->block_m / 2, queries = p->attention.desc.seqlen_q;
-        tiles = (queries + rows - 1) / rows * p->attention.desc.batch * p->attention.desc.heads_q / 2;
-    }
     report_int(&p->out, "parts", split.most);
-    report_bool(&p->out, "pairs", split.pairs);
-    report_int(&p->out, ".items", tiles);
     report_int(&p->out, "part_blocks", split.blocks);
-    report_int(&p->out, "workspace", (long long)attention_wgmma_workspace_of(l, &split, tiles).bytes);
-    report_line(&p->out, "order      each block takes its next tile when it loads the end of one");
-    if (split.pairs)
-        report_line(&p->out, "           {items} tiles have the same queries of two heads");
-    if (split.most > 1)
-        report_line(&p->out,
-                    "           the keys of a tile in up to {parts} parts of up to {part_blocks} blocks; "
-                    "{workspace} bytes of workspace");
+    report_int(&p->out, "workspace",
+               (long long)attention_wgmma_workspace_of(l, &split, plan_attention_tiles(p)).bytes);
+    report_line(&p->out, split.most > 1
+                             ? "parts      the keys of a tile in up to {parts} parts of up to {part_blocks} "
+                               "blocks; {workspace} bytes of workspace"
+                             : "order      each block takes its next tile when it loads the end of one");
 }
 
 static void report_tiles(plan *p, const void *layout)

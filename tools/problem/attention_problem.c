@@ -55,8 +55,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("-o and --lse: both name %s", s->o);
     if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
         return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
-    if (s->parts < 0 ||
-        ((s->parts & ~INT64_C(128)) > ATTENTION_PARTS_MOST && (s->parts & ~INT64_C(128)) != ATTENTION_ONE_PART))
+    if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
     d->split_rows = s->parts > 0 ? ATTENTION_PARTS + (int32_t)s->parts : 0;
     d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */

@@ -247,9 +247,7 @@ static void few_tiles_are_split(void **state)
 {
     (void)state;
     attention_split chunk = split_of(128, 64, 64, causal(problem(1, 64, 16384, 32, 128), 8));
-    assert_true(chunk.used && !chunk.pairs && chunk.most == 4 && chunk.blocks == 64); /* 128 items */
-    attention_split pairs = split_of(128, 128, 128, causal(problem(1, 64, 16384, 32, 128), 8));
-    assert_true(pairs.used && pairs.pairs && pairs.most == 8 && pairs.blocks == 16);
+    assert_true(chunk.used && chunk.most == 4 && chunk.blocks == 64); /* 128 items */
     attention_split longer = split_of(128, 128, 128, causal(problem(1, 256, 16384, 32, 128), 8));
     assert_true(longer.used && longer.most == 2 && longer.blocks == 64);
     attention_split one = split_of(64, 64, 128, problem(1, 64, 65536, 1, 64));
@@ -286,13 +284,7 @@ static void wanted_parts_do_not_change_the_row(void **state)
     d.split_rows = ATTENTION_PARTS + ATTENTION_ONE_PART;
     attention_geometry g = resolve(&d);
     attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && !s.pairs && s.most == 1);
-    d.split_rows |= ATTENTION_PAIRS; /* heads that share no key head are not paired */
-    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && !s.pairs && s.most == 1);
-    d.heads_kv = 2;
-    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && s.pairs && s.most == 1);
+    assert_true(s.used && s.most == 1);
 }
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
