@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "host/attention/check.h"
+#include "host/attention/append/attached.h"
 #include "loader/build/preload_work.h"
 #include "host/plan/plan.h"
 
-extern const plan_op attention_op, append_op, merge_op, gemm_op, vector_op;
+extern const plan_op merge_op, gemm_op, vector_op;
 
 typedef struct preloaded {
     const plan_op *op;
@@ -43,11 +43,19 @@ static ptxpack_status preload(const plan_op *op, ptxpack_preloading *preloading,
 
 ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading, const ptxpack_attention_desc *desc)
 {
-    ptxpack_attention_desc whole;
-    char                   line[PLAN_LINE];
-    ptxpack_status         status = attention_whole_desc(desc, &whole, line);
-    return status == PTXPACK_OK ? preload(&attention_op, preloading, &whole)
-                                : ptxpack_fail(NULL, status, "%s", line);
+    ptxpack_attention_desc        whole;
+    ptxpack_attention_append_desc append;
+    char                          line[PLAN_LINE];
+    ptxpack_status                status = attention_whole_desc(desc, &whole, line);
+    bool                          appends = status == PTXPACK_OK && whole.append != NULL;
+    if (appends)
+        status = attached_describe(&whole, &append, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    whole.append = NULL; /* it belongs to the caller */
+    if (appends)
+        status = preload(&append_op, preloading, &append);
+    return status == PTXPACK_OK ? preload(&attention_op, preloading, &whole) : status;
 }
 
 ptxpack_status ptxpack_preload_attention_append(ptxpack_preloading                  *preloading,

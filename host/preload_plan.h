@@ -14,10 +14,11 @@
 extern "C" {
 #endif
 /* Make the machine code that ptxpack_attention_plan_create (ptxpack_attention_append_plan_create,
- * ptxpack_attention_merge_plan_create, ptxpack_gemm_plan_create, ptxpack_vector_plan_create) will need for this problem.  The descriptor is copied.  If no kernel covers the
- * problem, on_progress and ptxpack_preload_wait report the same line as the plan would.  The codes are those of
+ * ptxpack_attention_merge_plan_create, ptxpack_gemm_plan_create, ptxpack_vector_plan_create) will need for this problem;
+ * of an attention that appends, that of both kernels.  The descriptor is copied.  If no kernel covers the problem,
+ * on_progress and ptxpack_preload_wait report the same line as the plan would.  The codes are those of
  * ptxpack_preload_row, and:
- *   PTXPACK_E_ARG     desc->size is wrong */
+ *   PTXPACK_E_ARG     desc->size is wrong; or, with an append, any field */
 PTXPACK_API ptxpack_status ptxpack_preload_attention(ptxpack_preloading           *preloading,
                                                      const ptxpack_attention_desc *desc);
 PTXPACK_API ptxpack_status ptxpack_preload_attention_append(ptxpack_preloading                  *preloading,

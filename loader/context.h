@@ -11,7 +11,9 @@ ptxpack_status ptxpack_check_process(const ptxpack *handle);
  *   PTXPACK_E_DRIVER */
 ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
 void           ptxpack_leave(const ptxpack *handle, bool pushed);
-/* ptxpack_kernel_launch for a caller that has checked the process and made the handle's context current. */
+/* ptxpack_kernel_launch for a caller that has checked the process and made the handle's context current.
+ * overlap: the kernel may begin before the one before it has ended, if its row (PTXPACK_VARIANT_OVERLAPS) and the
+ * driver allow that; otherwise this is a normal launch. */
 ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32_t grid[3],
-                                      const void *arguments, struct CUstream_st *stream);
+                                      const void *arguments, struct CUstream_st *stream, bool overlap);
 #endif

@@ -31,7 +31,7 @@ struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUlinkState_st;
-struct CUlaunchConfig_st; /* for callers that have cuda.h */
+struct CUlaunchConfig_st; /* ptxpack_cu_launch_config, or cuda.h's own */
 struct CUtensorMap_st;    /* 128 bytes, aligned to 64 */
 
 typedef unsigned int       ptxpack_cu_result; /* CUresult */
@@ -98,6 +98,23 @@ enum { /* flags of streams, events and pinned memory; CUstreamCaptureMode, CUstr
        PTXPACK_CU_CAPTURE_RELAXED = 2,
        PTXPACK_CU_CAPTURE_STATUS_NONE = 0
 };
+
+enum { /* CUlaunchAttributeID */
+       PTXPACK_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
+typedef struct ptxpack_cu_launch_attribute { /* CUlaunchAttribute */
+    unsigned int id, padding;
+    union {
+        uint64_t words[8];
+        int      programmatic_stream_serialization_allowed;
+    } value;
+} ptxpack_cu_launch_attribute;
+typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
+    unsigned int                 grid[3], block[3], shared_bytes;
+    struct CUstream_st          *stream;
+    ptxpack_cu_launch_attribute *attributes;
+    unsigned int                 attribute_count;
+} ptxpack_cu_launch_config;
 
 /* One row for each function: its name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
  * the suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, and the parameters.  An

@@ -170,6 +170,24 @@ PTXPACK_API const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_ker
 /* The CUfunction, for callers that launch it themselves.  It lives as long as the kernel. */
 PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
 
+/* Bits of the field `launch` of what comes with the launch of a plan (ptxpack_attention_buffers, ptxpack_gemm_buffers,
+ * ...).
+ *
+ * PTXPACK_LAUNCH_OVERLAP: this kernel may begin before the kernel that was enqueued just before it in the stream has
+ * ended: that one's last blocks still run while this one sets up shared memory and barriers (CUDA's programmatic
+ * dependent launch; in a captured graph it is a programmatic edge, which drivers from CUDA 12.3 on know).  The results are
+ * as without it: before this kernel reads or writes any buffer it waits until that kernel has ended and its writes are
+ * visible.
+ *   The kernel before may be any kernel.  Nothing is required of it; if it lets its dependents begin early, as all kernels
+ * of this library with this ability do, launched with this flag or without it, this one begins then, otherwise when it
+ * has ended.  But a kernel that was itself launched as a programmatic dependent must wait for its own predecessor in at
+ * least one thread (griddepcontrol.wait; all kernels of this library do): one that does not may end before that one, and
+ * what is enqueued after it, this kernel included, would not wait for it, either.
+ *   If the stream's work before this launch is no kernel (a copy, a wait for an event), and on GPUs below sm_90, with
+ * kernels that have no such instruction (rows of kernels.def without OVERLAPS) and with drivers before CUDA 11.6, the flag
+ * is accepted and the launch is a normal one. */
+enum { PTXPACK_LAUNCH_OVERLAP = 1 };
+
 /* Enqueue the kernel on `stream` (NULL: the default stream).  `grid` counts blocks, and `arguments` points to
  * the one .param struct of the entry.  The call allocates nothing, takes no lock and does not synchronise.  It
  * can be captured in a CUDA graph.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cost.h"
+#include "host/attention/append/attached.h"
 #include "op.h"
 
 /* Tiles run in the order of their number.  The heads of a section run together, the longest tiles first, so
@@ -123,7 +124,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
-        .reserved = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
+        .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
     };
     /* clang-format on */
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
@@ -154,12 +155,35 @@ const plan_op attention_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &attention_buffers_struct,
     .check = check,
     .builds = 4 * 2 * KINDS,
     .build = build,
 };
 
 /* ---- the public calls --------------------------------------------------------------------------- */
+/* Makes the plan of a whole descriptor, and that of its append. */
+static ptxpack_status make_plans(ptxpack *handle, const ptxpack_attention_desc *desc,
+                                 const ptxpack_variant *row, plan_head **made)
+{
+    ptxpack_attention_append_desc  append;
+    ptxpack_attention_append_plan *before = NULL;
+    char                           line[PLAN_LINE];
+    ptxpack_status                 status = PTXPACK_OK;
+    *made = NULL;
+    if (desc->append != NULL && (status = attached_describe(desc, &append, line)) != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    if (desc->append != NULL)
+        status = ptxpack_attention_append_plan_create(handle, &append, &before);
+    if (status == PTXPACK_OK)
+        status = plan_create(&attention_op, handle, desc, row, made);
+    if (status == PTXPACK_OK)
+        ((ptxpack_attention_plan *)*made)->append = before;
+    else
+        ptxpack_attention_append_plan_free(before);
+    return status;
+}
+
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan)
 {
@@ -172,7 +196,7 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
     ptxpack_status status = attention_whole_desc(desc, &whole, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);
-    status = plan_create(&attention_op, handle, &whole, row, &made);
+    status = make_plans(handle, &whole, row, &made);
     *plan = (ptxpack_attention_plan *)made;
     return status;
 }
@@ -183,7 +207,12 @@ ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_atte
     return ptxpack_attention_plan_row(handle, desc, NULL, plan);
 }
 
-void ptxpack_attention_plan_free(ptxpack_attention_plan *plan) { free(plan); }
+void ptxpack_attention_plan_free(ptxpack_attention_plan *plan)
+{
+    if (plan != NULL)
+        ptxpack_attention_append_plan_free(plan->append);
+    free(plan);
+}
 
 size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan)
 {
@@ -195,15 +224,38 @@ const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *pla
     return plan != NULL ? plan->head.kernel : NULL;
 }
 
+/* Appends, and then attends; nothing is enqueued unless all is right for both. */
+static ptxpack_status launch_both(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *buffers,
+                                  struct CUstream_st *stream)
+{
+    ptxpack_attention_append_buffers append;
+    char                             line[PLAN_LINE];
+    bool           overlap = false, own = false; /* of the attention's buffers, of the append's */
+    ptxpack_status status = plan_check_launch(&attention_buffers_struct, buffers, &overlap, line);
+    if (status == PTXPACK_OK)
+        status = attached_check(plan, buffers, &append, line);
+    if (status == PTXPACK_OK)
+        status = plan_check_launch(&append_buffers_struct, &append, &own, line);
+    const plan_launched launches[] = {{&plan->append->head, &append, overlap || own},
+                                      {&plan->head, buffers, overlap}};
+    return status == PTXPACK_OK ? plan_enqueue(launches, 2, stream)
+                                : ptxpack_fail(plan->head.handle, status, "%s", line);
+}
+
 ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
                                         const ptxpack_attention_buffers *buffers, struct CUstream_st *stream)
 {
     ptxpack_attention_buffers whole;
     char                      line[PLAN_LINE];
-    ptxpack_status            status = attention_whole_buffers(buffers, &whole, line);
-    if (status != PTXPACK_OK && plan != NULL)
-        return ptxpack_fail(plan->head.handle, status, "%s", line);
-    return plan_launch((const plan_head *)plan, &whole, stream);
+    if (plan == NULL)
+        return plan_launch(NULL, buffers, stream);
+    ptxpack_status status = plan_whole(&attention_buffers_struct, buffers, &whole, line);
+    if (status == PTXPACK_OK && plan->append != NULL)
+        return launch_both(plan, &whole, stream);
+    if (status == PTXPACK_OK && whole.append != NULL)
+        status = plan_refuse(line, PTXPACK_E_ARG, "append is not NULL, but the plan appends nothing");
+    return status == PTXPACK_OK ? plan_launch(&plan->head, &whole, stream)
+                                : ptxpack_fail(plan->head.handle, status, "%s", line);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

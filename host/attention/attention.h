@@ -10,6 +10,8 @@
  *          that one plan, or one captured graph, serves a decoding loop.  Rows may be packed or in pages
  *          (ptxpack_rows).  Masks use each sequence's own lengths.  Rows of k and v beyond a length may hold
  *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.  Not with fp8.
+ * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
+ *          under "In one call".
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf.
  * Memory   Device buffers belong to the caller.  The library allocates none and keeps none.
@@ -89,7 +91,13 @@ typedef struct ptxpack_attention_desc {
     int32_t      page_rows;   /* paged: a power of two up to 1024; otherwise 0 */
     int32_t      table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
     uint32_t     options;     /* PTXPACK_LENGTHS_Q, .. */
-    uint32_t     reserved;    /* 0 */
+    int32_t split_rows; /* 0: the library's choice; otherwise a multiple of 256: where few query rows share the
+                                 keys, these are summed in parts of so many rows.  The bits of a sequence's results
+                                 then depend on its own rows alone: not on the batch, nor on other sequences.
+                                 With many query rows PTXPACK_E_UNSUPPORTED */
+    /* What a launch appends to k and v before it attends (append.h); NULL: nothing.  It is read only while a plan is
+     * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
+    const struct ptxpack_attention_append_desc *append;
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -110,6 +118,11 @@ typedef struct ptxpack_attention_buffers {
     uint64_t lengths_q, lengths_kv; /* [batch] */
     uint64_t row_map, left_pad;     /* [batch] */
     uint64_t page_table;            /* [batch][table_width] */
+    /* The addresses of the append (append.h), in HOST memory; NULL exactly where the descriptor's is NULL. */
+    const struct ptxpack_attention_append_buffers *append;
+    /* How this launch is enqueued.  Where `size` ends before these fields they are 0. */
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved; /* 0 */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -127,16 +140,19 @@ PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *p
 /* The bytes of device memory that a launch needs as workspace; 0 if `plan` is NULL.  The workspace is aligned
  * to 16 bytes and is zero before the first launch of this plan with it.  Every launch that completes leaves it
  * ready for the plan's next one; another plan needs a workspace of its own, or zeros again.  Launches that may
- * run at the same time need a workspace each. */
+ * run at the same time need a workspace each; PTXPACK_LAUNCH_OVERLAP does not make them so. */
 PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
-/* The kernel, which belongs to the handle; NULL if `plan` is NULL. */
+/* The kernel of the attention, which belongs to the handle; NULL if `plan` is NULL. */
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
-/* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context).
+/* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context); after that of the append, if the
+ * plan has one.
  *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o, lse or the workspace, from
- *                     its first to its last element, overlaps that of another buffer
+ *                     its first to its last element, overlaps that of another buffer, or `launch` has unknown bits;
+ *                     what append.h says of its addresses
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
- *   PTXPACK_E_LAUNCH, _E_FORKED */
+ *   PTXPACK_E_LAUNCH  the driver refuses the kernel; the append may have been enqueued
+ *   PTXPACK_E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
                                                     const ptxpack_attention_buffers *buffers,
                                                     struct CUstream_st              *stream);

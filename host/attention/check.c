@@ -3,8 +3,7 @@
 
 #include <float.h>
 #include <math.h>
-
-#include "host/plan/memory.h"
+#include <string.h>
 
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
@@ -138,13 +137,11 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
-                                               const ptxpack_attention_buffers *b, char line[PLAN_LINE])
+void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
+                           const ptxpack_attention_buffers *b, memory_range ranges[RANGE_COUNT])
 {
-    /* from WRITTEN on: outputs, and what is written besides; then the arrays */
-    enum { WRITTEN = 6, ARRAYS = 9, RANGES = ARRAYS + ARRAY_COUNT };
-    uint64_t     scales = geometry->descale_bytes; /* 0: not looked at */
-    memory_range ranges[RANGES] = {
+    const uint64_t     scales = geometry->descale_bytes; /* 0: not looked at */
+    const memory_range tensors[RANGE_ARRAYS] = {
         {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
         {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
         {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
@@ -155,18 +152,26 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometr
         {"lse", b->lse, geometry->lse_bytes, 4, true},
         {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
     };
+    memcpy(ranges, tensors, sizeof tensors);
     for (int i = 0; i < ARRAY_COUNT; i++)
-        ranges[ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
-                                            geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
-    int count = geometry->varlen ? RANGES : ARRAYS;
+        ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
+                                                  geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
+}
+
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
+                                               const ptxpack_attention_buffers *b, char line[PLAN_LINE])
+{
+    memory_range ranges[RANGE_COUNT];
+    int          count = geometry->varlen ? RANGE_COUNT : RANGE_ARRAYS;
+    attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);
         if (status != PTXPACK_OK)
             return status;
     }
-    for (int written = WRITTEN; written < ARRAYS; written++)
+    for (int written = RANGE_WRITTEN; written < RANGE_ARRAYS; written++)
         for (int i = 0; i < count; i++) {
-            ptxpack_status status = i < written || i >= ARRAYS
+            ptxpack_status status = i < written || i >= RANGE_ARRAYS
                                         ? memory_refuse_overlap(&ranges[written], &ranges[i], line)
                                         : PTXPACK_OK;
             if (status != PTXPACK_OK)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "attention.h"
+#include "host/plan/memory.h"
 #include "host/plan/plan.h"
 
 /* The tensors, in the order of every table about them. */
@@ -47,24 +48,33 @@ typedef struct attention_geometry {
     uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
 } attention_geometry;
 
-/* For tests and measurements, in a descriptor's `reserved`: ATTENTION_PARTS + n cuts the keys of each tile into n parts
- * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can; n = 0 leaves
- * the parts to the library.  With ATTENTION_PACK added, tiles have the rows of several query heads that share a key head, where
- * the kernel can; without it they never do. */
+/* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
+ * keys of each tile into n parts where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the
+ * one that can; n = 0 leaves the parts to the library.  With ATTENTION_PACK added, tiles have the rows of several query heads
+ * that share a key head, where the kernel can; without it they never do. */
 enum {
-    ATTENTION_PARTS = 0x50415200,
+    ATTENTION_PARTS = 0x50415280,
     ATTENTION_PARTS_MOST = 64,
-    ATTENTION_ONE_PART = 255,
-    ATTENTION_PACK = 1 << 17
+    ATTENTION_ONE_PART = 127,
+    ATTENTION_PACK = 1 << 8
 };
+static inline bool attention_parts_given(const ptxpack_attention_desc *desc)
+{
+    return (desc->split_rows & ~(127 | ATTENTION_PACK)) == ATTENTION_PARTS;
+}
 /* That number; 0: the library's choice. */
 static inline int32_t attention_parts_wanted(const ptxpack_attention_desc *desc)
 {
-    return (int32_t)(desc->reserved & 255);
+    return attention_parts_given(desc) ? desc->split_rows & 127 : 0;
 }
 static inline bool attention_pack_wanted(const ptxpack_attention_desc *desc)
 {
-    return (desc->reserved & ATTENTION_PACK) != 0;
+    return attention_parts_given(desc) && (desc->split_rows & ATTENTION_PACK) != 0;
+}
+/* split_rows as callers state them, otherwise 0. */
+static inline int32_t attention_split_rows(const ptxpack_attention_desc *desc)
+{
+    return attention_parts_given(desc) ? 0 : desc->split_rows;
 }
 
 /* The element type of a tensor: fp8 gives a bf16 output. */
@@ -75,12 +85,11 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 
 enum { ATTENTION_NO_LIMIT = 1 << 30 };
 
-/* The descriptor, or the buffers, as the library knows them: what an older caller does not state is 0.
+/* The descriptor as the library knows it: what an older caller does not state is 0.
  *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE]);
-ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
-                                       char line[PLAN_LINE]);
+extern const plan_struct attention_buffers_struct;
 /* Checks the fields about lengths.  PTXPACK_E_ARG */
 ptxpack_status attention_check_lengths(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* How many sequences (or pages) of how many rows a tensor has in memory. */
@@ -98,10 +107,16 @@ ptxpack_status attention_read_sequence(const ptxpack_attention_desc *desc, const
                                        attention_sequence *out, char line[PLAN_LINE]);
 /* For methods that take only sequences of equal lengths: NULL, or `line`. */
 const char *attention_refuse_lengths(const attention_geometry *geometry, char line[PLAN_LINE]);
+/* For methods that cannot sum keys in parts of split_rows: NULL, or `line`. */
+const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
                                          char line[PLAN_LINE]);
+/* What a launch reads and writes: q, k and v, descales; from RANGE_WRITTEN on o, lse and workspace; the arrays. */
+enum { RANGE_Q, RANGE_WRITTEN = 6, RANGE_ARRAYS = 9, RANGE_COUNT = RANGE_ARRAYS + ARRAY_COUNT };
+void attention_list_memory(const attention_geometry *geometry, uint64_t workspace,
+                           const ptxpack_attention_buffers *buffers, memory_range ranges[RANGE_COUNT]);
 /* The same for the addresses of a launch; workspace: bytes that the plan needs. */
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t workspace,
                                                const ptxpack_attention_buffers *buffers, char line[PLAN_LINE]);

@@ -276,7 +276,7 @@ static attention_split split_into(const estimate *e, int64_t parts)
  * causal mask makes few tiles of different lengths, a block of the grid should not take its next tile early. */
 static attention_split choose_split(const estimate *e, double *clocks)
 {
-    enum { FEW = 6 /* tiles for each slot */ };
+    enum { FEW = 6 /* tiles for each slot */, DECODE_ROWS = 16 /* which decode.ptx takes */ };
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
     int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
@@ -284,9 +284,12 @@ static attention_split choose_split(const estimate *e, double *clocks)
     bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
     *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
     best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
-    if (best.used && wanted > 1 && wanted != ATTENTION_ONE_PART)
-        return split_into(e, wanted < ATTENTION_PARTS_MOST ? wanted : ATTENTION_PARTS_MOST);
-    if (!splits(e) || wanted != 0 || !few)
+    if (best.used && wanted > 1)
+        return split_into(e, wanted == ATTENTION_ONE_PART    ? 1
+                             : wanted < ATTENTION_PARTS_MOST ? wanted
+                                                             : ATTENTION_PARTS_MOST);
+    if (!splits(e) || wanted != 0 || !few ||
+        (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv) <= DECODE_ROWS)
         return best;
     if (best.used)
         *clocks = item_clocks(e, longest);
@@ -346,7 +349,7 @@ static double choose(const ptxpack_variant *row, const ptxpack_attention_desc *d
     attention_split     packed;
     int64_t             group = group_of(row, d);
     double              clocks = clocks_with(row, d, g, caps, sm_count, 1, split);
-    bool                few = d->seqlen_q <= MOST_QUERIES && d->reserved == 0;
+    bool                few = d->seqlen_q <= MOST_QUERIES && d->split_rows == 0;
     if (group == 1 || !(few || attention_pack_wanted(d)))
         return clocks;
     double with = clocks_with(row, d, g, caps, sm_count, group, &packed);

@@ -6,8 +6,9 @@
  *   slots = blocks that run at a time; those on one SM share its rate
  *
  * Where a row of wgmma.ptx has few tiles with many keys, these are cut into as many parts as give the least time; a
- * part costs the prologue and epilogue of a tile, its result is written, and the last one of a tile sums them.  Where query
- * heads share a key head, the model also tries tiles with the rows of all of them: few queries then make fewer tiles.
+ * part costs the prologue and epilogue of a tile, its result is written, and the last one of a tile sums them.  The
+ * order in which blocks take few items, parts or tiles of different lengths, is simulated.  Where query heads share a
+ * key head, the model also tries tiles with the rows of all of them: few queries then make fewer tiles.
  *
  * The longest tiles start first, so that the unevenness at the end is one of the shortest tiles; where all
  * tiles are equal, the model counts whole waves.  Rate and overhead of each kind of row are measured on an

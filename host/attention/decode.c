@@ -22,13 +22,18 @@ static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
  * in the list, so that blocks which run at the same time read neighbouring heads. */
 static void cut(attention_ranges *s, int64_t blocks)
 {
-    int64_t total = s->tiles * s->tile_blocks;
+    int64_t total = s->tiles * s->tile_padded;
+    s->order = s->apart = 1;
+    if (s->fixed) {
+        s->range = divide_up(total / s->part, blocks) * s->part;
+        s->grid = divide_up(total, s->range);
+        return;
+    }
     int64_t shortest = divide_up(total, blocks);
     int64_t even = s->tiles <= blocks ? divide_up(s->tile_blocks, blocks / s->tiles)
                                       : divide_up(s->tiles, blocks) * s->tile_blocks;
     s->range = 15 * even <= 16 * shortest ? even : shortest;
     s->grid = divide_up(total, s->range);
-    s->order = s->apart = 1;
     if (s->range % s->tile_blocks == 0 && s->tiles % (s->range / s->tile_blocks) == 0) {
         s->order = s->range / s->tile_blocks;
         s->apart = s->tiles / s->order;
@@ -45,6 +50,11 @@ static attention_ranges count_blocks(const ptxpack_attention_desc *d, const atte
     s.first_key = g->limited_left ? larger(g->left_offset, 0) : 0;
     s.end = g->limited_right ? smaller(d->seqlen_kv, (int64_t)g->right_offset + d->seqlen_q) : d->seqlen_kv;
     s.tile_blocks = larger(divide_up(s.end - s.first_key, block_n), 1);
+    if (g->varlen && attention_split_rows(d) > 0) /* in pages a tile may begin with a part of a block */
+        s.tile_blocks = divide_up(d->seqlen_kv, block_n) + 1;
+    s.fixed = attention_split_rows(d) > 0;
+    s.part = attention_split_rows(d) / block_n;
+    s.tile_padded = s.fixed ? divide_up(s.tile_blocks, s.part) * s.part : s.tile_blocks;
     return s;
 }
 
@@ -55,6 +65,8 @@ static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const atten
     cut(&s, sms * row->blocks_per_sm);
     if (g->varlen)
         s.grid = sms * row->blocks_per_sm;
+    s.parts = s.fixed ? s.tiles * s.tile_padded / s.part : s.grid;
+    s.part = s.fixed ? s.part : s.range;
     return s;
 }
 
@@ -65,7 +77,10 @@ attention_ranges attention_decode_ranges(const ptxpack_attention_desc *desc, con
     return plan_ranges(desc, geometry, row, attention_machine_of(caps, sm_count).sms);
 }
 
-static bool splits_tiles(const attention_ranges *s) { return s->range % s->tile_blocks != 0; }
+static bool splits_tiles(const attention_ranges *s)
+{
+    return s->fixed ? s->tile_padded > s->part : s->range % s->tile_blocks != 0;
+}
 
 /* ---- cost ------------------------------------------------------------------------------------------- */
 /* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; besides, where two
@@ -83,6 +98,8 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     /* with the row's HEAD_DIM, so that the smallest that fits is taken */
     double block = 2.0 * ELEMENT * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
                    (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
+        return block;
     double resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
     double speed = resident > 1 && !splits_tiles(&s) ? speed_of_two : 1;
     double clocks = START_CLOCKS + (resident > 1 ? START_OF_TWO : 0);
@@ -90,6 +107,8 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     clocks += TILE_CLOCKS * (double)divide_up(s.range, s.tile_blocks) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
+    if (ptxpack_variant_parameter(row, "CP_ASYNC", 0) == 0) /* a guess: a warp waits for what it loads */
+        clocks *= 1.3;
     return clocks / (1e3 * m.ghz);
 }
 
@@ -121,6 +140,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
                  (long long)rows, (int)d->seqlen_q, (int)(d->heads_q / d->heads_kv), (int)most);
         return line;
     }
+    if (attention_refuse_softcap(problem, row, line) != NULL)
+        return line;
     for (int i = TENSOR_K; i <= TENSOR_V; i++)
         if (g->tensor[i].row > INT32_MAX / ELEMENT) {
             snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
@@ -135,7 +156,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
         snprintf(line, PLAN_LINE, "takes up to %d keys; seqlen_kv is %d", (int)key_limit, (int)d->seqlen_kv);
         return line;
     }
-    if (s.tiles > block_limit / s.tile_blocks) {
+    if (s.tiles > block_limit / s.tile_padded) {
         snprintf(line, PLAN_LINE, "seqlen_kv %d: the keys of %lld heads are more than %d blocks",
                  (int)d->seqlen_kv, (long long)s.tiles, (int)block_limit);
         return line;
@@ -159,6 +180,23 @@ static void fill_tensors(attention_decode_arguments *a, const attention_tensor *
     a->o_head = t[TENSOR_O].head * ELEMENT;
 }
 
+/* Numbers below 2^30 are divided by d: x / d = (2 x inverse) >> 32 >> shift, as QUOTIENT in decode/equal.ptx does. */
+static void fill_inverse(int64_t d, int32_t *inverse, int32_t *shift)
+{
+    *shift = 0;
+    while ((int64_t)1 << *shift < d)
+        ++*shift;
+    *inverse = (int32_t)(uint32_t)divide_up((int64_t)1 << (31 + *shift), d);
+}
+
+static void fill_inverses(attention_decode_arguments *a)
+{
+    fill_inverse(a->tile_padded, &a->tile_padded_inverse, &a->tile_padded_shift);
+    fill_inverse(a->part, &a->part_inverse, &a->part_shift);
+    fill_inverse(a->order, &a->order_inverse, &a->order_shift);
+    fill_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
+}
+
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
                          const attention_geometry *g, const attention_ranges *s)
 {
@@ -177,10 +215,14 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->full_from = a->left_offset + last;
     a->full_to = (int32_t)smaller(s->end, (int64_t)a->right_offset + 1);
     a->tile_blocks = (int32_t)s->tile_blocks;
-    a->blocks = (int32_t)(s->tiles * s->tile_blocks);
+    a->tile_padded = (int32_t)s->tile_padded;
+    a->blocks = (int32_t)(s->tiles * s->tile_padded);
+    a->part = (int32_t)s->part;
+    a->fixed = s->fixed;
     a->range = (int32_t)s->range;
     a->order = (int32_t)s->order;
     a->tiles_apart = (int32_t)s->apart;
+    fill_inverses(a);
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
 }
@@ -195,7 +237,7 @@ static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention
     to->seqlen_kv = d->seqlen_kv;
 }
 
-/* Counters of the ranges, in whole 16 bytes. */
+/* Counters of the parts, in whole 16 bytes. */
 static uint64_t counter_bytes(uint64_t grid) { return (sizeof(uint32_t) * grid + 15) / 16 * 16; }
 
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
@@ -213,8 +255,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     if (splits_tiles(&s) || plan->geometry.varlen) {
         uint64_t rows = (uint64_t)ptxpack_variant_parameter(row, "ROWS", 0);
         uint64_t columns = (uint64_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0) + STATE_FLOATS;
-        head->counters = counter_bytes(head->grid[0]);
-        head->workspace = head->counters + 2 * head->grid[0] * rows * columns * sizeof(float);
+        head->counters = counter_bytes((uint64_t)s.parts);
+        head->workspace = head->counters + 2 * (uint64_t)s.parts * rows * columns * sizeof(float);
     }
     return PTXPACK_OK;
 }

@@ -1,7 +1,5 @@
 /* lengths.c - sequences with lengths of their own: descriptors and buffers of all ages, and the checks of what the
  * fields about lengths, packed rows and pages say. */
-#include <string.h>
-
 #include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -10,38 +8,27 @@ const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv",
                                                         "row_map",  "left_pad",  "page_table"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
-/* What callers before the fields about lengths stated. */
-enum {
-    FIRST_DESC = offsetof(ptxpack_attention_desc, q_rows),
-    FIRST_BUFFERS = offsetof(ptxpack_attention_buffers, starts_q)
+/* What callers stated before the fields about lengths, before appends, and before those about the launch. */
+static const plan_struct desc_struct = {
+    .name = "desc",
+    .type = "ptxpack_attention_desc",
+    .size = sizeof(ptxpack_attention_desc),
+    .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append)},
 };
-
-/* Copies a struct whose first member is its size; `since` is the least that it ever was. */
-static ptxpack_status copy_whole(const char *name, const char *type, const void *given, void *whole,
-                                 size_t since, size_t size, char *line)
-{
-    uint32_t stated = 0, full = (uint32_t)size;
-    if (given == NULL)
-        return refuse(line, "%s is NULL", name);
-    memcpy(&stated, given, sizeof stated);
-    if (stated != since && stated != size)
-        return refuse(line, "%s.size is %u; sizeof(%s) is %zu", name, (unsigned)stated, type, size);
-    memset(whole, 0, size);
-    memcpy(whole, given, stated);
-    memcpy(whole, &full, sizeof full);
-    return PTXPACK_OK;
-}
+const plan_struct attention_buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_attention_buffers",
+    .size = sizeof(ptxpack_attention_buffers),
+    .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
+              offsetof(ptxpack_attention_buffers, launch)},
+    .launch_at = offsetof(ptxpack_attention_buffers, launch),
+};
+_Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE])
 {
-    return copy_whole("desc", "ptxpack_attention_desc", given, whole, FIRST_DESC, sizeof *whole, line);
-}
-
-ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
-                                       char line[PLAN_LINE])
-{
-    return copy_whole("buffers", "ptxpack_attention_buffers", given, whole, FIRST_BUFFERS, sizeof *whole, line);
+    return plan_whole(&desc_struct, given, whole, line);
 }
 
 /* ---- the fields --------------------------------------------------------------------------------------- */
@@ -60,6 +47,8 @@ static ptxpack_status check_count(const char *name, int32_t value, bool wanted, 
     return PTXPACK_OK;
 }
 
+enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of decode.ptx, together */
+
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD;
@@ -67,8 +56,8 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
         return refuse(line, "kv_rows %d is not a ptxpack_rows", (int)d->kv_rows);
-    if (d->reserved != 0 && (d->reserved & ~(UINT32_C(255) | ATTENTION_PACK)) != ATTENTION_PARTS)
-        return refuse(line, "reserved is %u, not 0", (unsigned)d->reserved);
+    if (d->split_rows < 0 || attention_split_rows(d) % SPLIT_ROWS != 0)
+        return refuse(line, "split_rows %d is not 0 or a multiple of %d", (int)d->split_rows, (int)SPLIT_ROWS);
     if ((d->options & ~known) != 0)
         return refuse(line, "options has the unknown bits 0x%x", (unsigned)(d->options & ~known));
     if ((d->options & PTXPACK_ROW_MAP) != 0 && d->kv_rows != PTXPACK_ROWS_DENSE)
@@ -257,6 +246,14 @@ const char *attention_refuse_reach(const ptxpack_attention_desc *d, const attent
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
                 many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? d->seqlen_q : d->seqlen_kv));
+    return line;
+}
+
+const char *attention_refuse_split(const ptxpack_attention_desc *d, char line[PLAN_LINE])
+{
+    if (attention_split_rows(d) == 0)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not sum keys in parts of split_rows");
     return line;
 }
 

@@ -25,16 +25,25 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
-/* The kernel holds the byte strides of rows in 32-bit registers.  tanh.approx needs PTX ISA 7.0, and some
- * rows need less. */
-static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+const char *attention_refuse_softcap(const plan_problem *problem, const ptxpack_variant *row,
+                                     char line[PLAN_LINE])
 {
     enum { TANH_ISA = 70 };
+    const attention_geometry *geometry = (const attention_geometry *)problem->geometry;
+    const int                 isa = problem->caps.isa;
+    if (geometry->softcap == 0 || row->isa >= TANH_ISA || isa >= TANH_ISA)
+        return NULL;
+    snprintf(line, PLAN_LINE, "softcap needs PTX ISA 7.0, and here it is %d.%d", isa / 10, isa % 10);
+    return line;
+}
+
+/* The kernel holds the byte strides of rows in 32-bit registers. */
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
-    const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
-    if (attention_refuse_reach(desc, geometry, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
@@ -42,10 +51,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
                      (long long)geometry->tensor[i].row, INT32_MAX / 2);
             return line;
         }
-    if (geometry->softcap > 0 && row->isa < TANH_ISA && isa < TANH_ISA) {
-        snprintf(line, PLAN_LINE, "softcap needs PTX ISA 7.0, and here it is %d.%d", isa / 10, isa % 10);
+    if (attention_refuse_softcap(problem, row, line) != NULL)
         return line;
-    }
     return attention_count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) ==
                    PTXPACK_OK
                ? NULL

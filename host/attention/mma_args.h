@@ -101,6 +101,17 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  range,         "ARG_RANGE")         /* of a block of the grid */                    \
     X(S, int32_t,  order,         "ARG_ORDER")         /* whole tiles in a range, or 1 */              \
     X(S, int32_t,  tiles_apart,   "ARG_TILES_APART")   /* with order > 1: from one to the next */      \
+    X(S, int32_t,  tile_padded,   "ARG_TILE_PADDED")   /* places of a tile in the list */              \
+    X(S, int32_t,  part,          "ARG_PART")          /* key blocks of a part; of VARLEN if FIXED */  \
+    X(S, int32_t,  fixed,         "ARG_FIXED")         /* 1: the descriptor says the part */           \
+    X(S, int32_t,  tile_padded_inverse, "ARG_TILE_PADDED_INVERSE") /* decode/tiles.ptx, QUOTIENT */    \
+    X(S, int32_t,  tile_padded_shift, "ARG_TILE_PADDED_SHIFT")                                         \
+    X(S, int32_t,  part_inverse,  "ARG_PART_INVERSE")                                                  \
+    X(S, int32_t,  part_shift,    "ARG_PART_SHIFT")                                                    \
+    X(S, int32_t,  order_inverse, "ARG_ORDER_INVERSE")                                                 \
+    X(S, int32_t,  order_shift,   "ARG_ORDER_SHIFT")                                                   \
+    X(S, int32_t,  heads_kv_inverse, "ARG_HEADS_KV_INVERSE")                                           \
+    X(S, int32_t,  heads_kv_shift, "ARG_HEADS_KV_SHIFT")                                               \
     X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, from here on */                 \
     X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
     ATTENTION_LENGTHS(X, S)                                                                            \

@@ -267,7 +267,7 @@ ptxpack_status ptxpack_attention_decode_layout(const ptxpack_variant *row, atten
                         : rows != 8 && rows != 16                        ? "ROWS is neither 8 nor 16"
                         : l->head_dim < 32 || (l->head_dim & (l->head_dim - 1)) != 0
                             ? "HEAD_DIM is not a power of two from 32 on"
-                        : l->block_n < 16 || l->stages < 2 ? "BLOCK_N or STAGES is missing"
+                        : l->block_n < 16 || l->stages < 1 ? "BLOCK_N or STAGES is missing"
                         : row->threads != 32 * warps       ? "threads is not 32 * WARPS"
                                                            : NULL;
     if (wrong != NULL)

@@ -15,9 +15,10 @@ typedef union attention_arguments {
 } attention_arguments;
 
 struct ptxpack_attention_plan {
-    plan_head           head;
-    attention_geometry  geometry;
-    attention_arguments arguments; /* all but what a launch brings */
+    plan_head                             head;
+    attention_geometry                    geometry;
+    attention_arguments                   arguments; /* all but what a launch brings */
+    struct ptxpack_attention_append_plan *append;    /* what a launch does before; NULL: nothing */
 };
 
 extern const plan_op     attention_op; /* its descriptor is a ptxpack_attention_desc */
@@ -35,6 +36,9 @@ int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */
 const char *attention_refuse_reach(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                    char line[PLAN_LINE]);
+/* For rows of mma.sync: tanh.approx needs PTX ISA 7.0, and some of them need less.  NULL, or `line`. */
+const char *attention_refuse_softcap(const plan_problem *problem, const ptxpack_variant *row,
+                                     char line[PLAN_LINE]);
 /* The arrays that a launch brings. */
 attention_addresses attention_find_addresses(const attention_geometry        *geometry,
                                              const ptxpack_attention_buffers *buffers);
@@ -53,6 +57,9 @@ typedef struct attention_ranges {
     int64_t rows, group;        /* of a tile; query heads that share a key head */
     int64_t first_key, end;     /* the keys that any row sees */
     int64_t tiles, tile_blocks; /* key blocks of a tile, at least one */
+    int64_t tile_padded;        /* its places in the list: whole parts if `fixed` */
+    int64_t part, parts;        /* key blocks of a part: of what is summed at a time; their number at most */
+    bool    fixed;              /* the descriptor says the part; otherwise parts are ranges */
     int64_t range, grid;        /* key blocks of a range; ranges */
     int64_t order, apart;       /* whole tiles in a range, so far apart; or 1 */
 } attention_ranges;

@@ -116,7 +116,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     attention_tiles               tiles;
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
-    if (refuse_lengths(desc, geometry, row, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);

@@ -69,6 +69,15 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     *(ptxpack_gemm_desc *)out = d;
 }
 
+/* What comes with a launch; before `launch` was there it ended there. */
+static const plan_struct buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_gemm_buffers",
+    .size = sizeof(ptxpack_gemm_buffers),
+    .older = {offsetof(ptxpack_gemm_buffers, launch)},
+    .launch_at = offsetof(ptxpack_gemm_buffers, launch),
+};
+_Static_assert(sizeof(ptxpack_gemm_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 static const plan_method *const methods[] = {&gemm_wgmma, &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
@@ -86,6 +95,7 @@ const plan_op gemm_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &buffers_struct,
     .check = check,
     .builds = 128,
     .build = build,

@@ -41,7 +41,7 @@ typedef struct ptxpack_gemm_desc {
 } ptxpack_gemm_desc;
 
 typedef struct ptxpack_gemm_buffers {
-    uint32_t size; /* = sizeof(ptxpack_gemm_buffers) */
+    uint32_t size; /* = sizeof(ptxpack_gemm_buffers); an older one is fine */
     /* Without a C beta is ignored.  A factor of 0 does not hide what it multiplies: 0 times NaN or infinity is
      * NaN. */
     float alpha, beta;
@@ -49,8 +49,11 @@ typedef struct ptxpack_gemm_buffers {
      * other buffer may overlap d.  If k is 0, a and b are ignored. */
     uint64_t a, b, c, d, bias;
     /* The address of ptxpack_gemm_workspace bytes, which are zero before the first use.  Each launch leaves
-     * them ready for the next one.  Launches that may run at the same time need a workspace each. */
+     * them ready for the next one.  Launches that may run at the same time need a workspace each;
+     * PTXPACK_LAUNCH_OVERLAP does not make them so. */
     uint64_t workspace;
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved; /* 0 */
 } ptxpack_gemm_buffers;
 
 /* Check `desc`, choose the kernel, compile it or find its machine code, and load it.  *plan belongs to the
@@ -64,7 +67,8 @@ PTXPACK_API void           ptxpack_gemm_plan_free(ptxpack_gemm_plan *plan);     
 PTXPACK_API size_t         ptxpack_gemm_workspace(const ptxpack_gemm_plan *plan); /* bytes; 0: none is needed */
 PTXPACK_API const ptxpack_kernel *ptxpack_gemm_kernel(const ptxpack_gemm_plan *plan);
 /* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context).
- *   PTXPACK_E_ARG   an address is missing or misaligned, or buffers overlap: the detail names it
+ *   PTXPACK_E_ARG   an address is missing or misaligned, buffers overlap, or `launch` has unknown bits: the detail
+ *                   names it
  *   PTXPACK_E_DRIVER, _E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_gemm_launch(const ptxpack_gemm_plan    *plan,
                                                const ptxpack_gemm_buffers *buffers, struct CUstream_st *stream);

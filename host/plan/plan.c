@@ -110,37 +110,57 @@ static ptxpack_status fill_in(const plan_head *plan, const void *buffers, void *
     return plan->method->address(plan, buffers, arguments, grid);
 }
 
-/* Fills in the arguments, and enqueues the kernel when there is a stream for it; enters the context once for
- * both. */
-static ptxpack_status run(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3],
-                          bool enqueue, struct CUstream_st *stream)
+static ptxpack_status enter(const ptxpack *handle, bool *pushed)
 {
-    bool           pushed = false;
-    ptxpack_status status = ptxpack_check_process(plan->handle);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(plan->handle, &pushed);
+    ptxpack_status status = ptxpack_check_process(handle);
+    return status == PTXPACK_OK ? ptxpack_enter(handle, pushed) : status;
+}
+
+ptxpack_status plan_enqueue(const plan_launched *launches, int count, struct CUstream_st *stream)
+{
+    _Alignas(64) unsigned char arguments[PLAN_LAUNCHED][PLAN_ARGUMENT_BYTES];
+    uint32_t                   grid[PLAN_LAUNCHED][3];
+    const ptxpack             *handle = launches[0].plan->handle;
+    bool                       pushed = false;
+    ptxpack_status             status = enter(handle, &pushed);
     if (status != PTXPACK_OK)
         return status;
-    status = fill_in(plan, buffers, arguments, grid);
-    if (status == PTXPACK_OK && enqueue)
-        status = ptxpack_kernel_enqueue(plan->kernel, grid, arguments, stream);
-    ptxpack_leave(plan->handle, pushed);
+    for (int i = 0; i < count && status == PTXPACK_OK; i++)
+        status = fill_in(launches[i].plan, launches[i].buffers, arguments[i], grid[i]);
+    for (int i = 0; i < count && status == PTXPACK_OK; i++)
+        status = ptxpack_kernel_enqueue(launches[i].plan->kernel, grid[i], arguments[i], stream,
+                                        launches[i].overlap);
+    ptxpack_leave(handle, pushed);
     return status;
 }
 
 ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream)
 {
-    _Alignas(64) unsigned char arguments[PLAN_ARGUMENT_BYTES];
-    uint32_t                   grid[3];
-    char                       line[PLAN_LINE];
+    char           line[PLAN_LINE];
+    plan_room      whole;
+    bool           overlap = false;
+    ptxpack_status status = PTXPACK_OK;
     if (plan == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan->op->check(plan, buffers, line);
-    return status == PTXPACK_OK ? run(plan, buffers, arguments, grid, true, stream)
+    if (plan->op->buffers != NULL) {
+        status = plan_whole(plan->op->buffers, buffers, &whole, line);
+        buffers = &whole;
+        if (status == PTXPACK_OK)
+            status = plan_check_launch(plan->op->buffers, buffers, &overlap, line);
+    }
+    if (status == PTXPACK_OK)
+        status = plan->op->check(plan, buffers, line);
+    return status == PTXPACK_OK ? plan_enqueue(&(plan_launched){plan, buffers, overlap}, 1, stream)
                                 : ptxpack_fail(plan->handle, status, "%s", line);
 }
 
 ptxpack_status plan_arguments(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    return run(plan, buffers, arguments, grid, false, NULL);
+    bool           pushed = false;
+    ptxpack_status status = enter(plan->handle, &pushed);
+    if (status != PTXPACK_OK)
+        return status;
+    status = fill_in(plan, buffers, arguments, grid);
+    ptxpack_leave(plan->handle, pushed);
+    return status;
 }

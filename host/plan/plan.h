@@ -21,7 +21,21 @@ enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES
 ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Room for any operation's descriptor, or its geometry. */
+/* A struct of the API, which begins with its size and may have grown since. */
+typedef struct plan_struct {
+    const char *name, *type; /* of the parameter; of the struct */
+    size_t      size;        /* today */
+    size_t      older[3];    /* those it had before; 0: no more */
+    size_t      launch_at;   /* of buffers: where the fields `launch` and `reserved` are */
+} plan_struct;
+/* Copies what the caller gave; fields that it does not have are 0.
+ *   PTXPACK_E_ARG  it is NULL, or its size is not one that ever was */
+ptxpack_status plan_whole(const plan_struct *type, const void *given, void *whole, char line[PLAN_LINE]);
+/* Checks and reads the bits of a launch (PTXPACK_LAUNCH_OVERLAP).  PTXPACK_E_ARG */
+ptxpack_status plan_check_launch(const plan_struct *type, const void *whole, bool *overlap,
+                                 char line[PLAN_LINE]);
+
+/* Room for any operation's descriptor, its geometry, or what comes with a launch. */
 typedef union plan_room {
     max_align_t   align;
     unsigned char bytes[512];
@@ -101,7 +115,9 @@ struct plan_op {
     bool (*covers)(const ptxpack_variant *row, const void *desc);
     /* What rows cover, in words: "dtype f16, head_dim 64". */
     void (*describe)(const void *desc, char *text, size_t size);
-    /* Check what comes with a launch. */
+    /* What comes with a launch; NULL: it has no size and no bits. */
+    const plan_struct *buffers;
+    /* Check it. */
     ptxpack_status (*check)(const plan_head *plan, const void *buffers, char line[PLAN_LINE]);
 
     /* Build `index` of so many for each element type: a descriptor that asks for it, and its name after that of
@@ -160,6 +176,15 @@ size_t plan_symbols(const plan_problem *problem, const ptxpack_variant *row,
  * failure, with the handle's line. */
 ptxpack_status plan_create(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
                            plan_head **plan);
+/* A plan, and what comes with a launch of it, checked. */
+typedef struct plan_launched {
+    const plan_head *plan;
+    const void      *buffers; /* whole ones */
+    bool             overlap; /* it may begin before the kernel before it has ended */
+} plan_launched;
+enum { PLAN_LAUNCHED = 2 };
+/* Enqueues at most so many kernels of one handle, one after another: none, unless the arguments of all can be filled in. */
+ptxpack_status plan_enqueue(const plan_launched *launches, int count, struct CUstream_st *stream);
 /* Checks the buffers and enqueues the kernel.  plan may be NULL (PTXPACK_E_ARG). */
 ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream);
 /* What a launch would hand to the kernel, without checks. */

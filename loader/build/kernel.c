@@ -372,20 +372,41 @@ void *ptxpack_kernel_function(const ptxpack_kernel *kernel)
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
+static ptxpack_cu_result launch_dependent(const ptxpack_kernel *k, const uint32_t grid[3], void **parameters,
+                                          struct CUstream_st *stream)
+{
+    const ptxpack_variant      *v = k->info.variant;
+    ptxpack_cu_launch_attribute attribute = {.id = PTXPACK_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmatic_stream_serialization_allowed = 1;
+    const ptxpack_cu_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
+                                             .block = {(unsigned int)v->threads, 1, 1},
+                                             .shared_bytes = (unsigned int)v->shared_bytes,
+                                             .stream = stream,
+                                             .attributes = &attribute,
+                                             .attribute_count = 1};
+    return k->handle->driver->cuLaunchKernelEx((const struct CUlaunchConfig_st *)(const void *)&config,
+                                               k->function, parameters, NULL);
+}
+
 ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
-                                      struct CUstream_st *stream)
+                                      struct CUstream_st *stream, bool overlap)
 {
     const ptxpack         *h = k->handle;
     const ptxpack_variant *v = k->info.variant;
     void                  *parameters[] = {(void *)(uintptr_t)arguments};
-    ptxpack_cu_result      r = h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2],
-                                                         (unsigned int)v->threads, 1, 1,
-                                                         (unsigned int)v->shared_bytes, stream, parameters, NULL);
+    const bool             dependent = overlap && (v->flags & PTXPACK_VARIANT_OVERLAPS) != 0 &&
+                           h->driver->cuLaunchKernelEx != NULL;
+    ptxpack_cu_result r = dependent ? launch_dependent(k, grid, parameters, stream)
+                                    : h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2],
+                                                                (unsigned int)v->threads, 1, 1,
+                                                                (unsigned int)v->shared_bytes, stream,
+                                                                parameters, NULL);
     if (r == PTXPACK_CU_SUCCESS)
         return PTXPACK_OK;
     char text[512];
-    return ptxpack_fail(h, PTXPACK_E_LAUNCH, "cuLaunchKernel of %s, grid %u x %u x %u: %s", v->id, grid[0],
-                        grid[1], grid[2], ptxpack_driver_error(h->driver, r, text, sizeof text));
+    return ptxpack_fail(h, PTXPACK_E_LAUNCH, "%s of %s, grid %u x %u x %u: %s",
+                        dependent ? "cuLaunchKernelEx" : "cuLaunchKernel", v->id, grid[0], grid[1], grid[2],
+                        ptxpack_driver_error(h->driver, r, text, sizeof text));
 }
 
 ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
@@ -403,7 +424,7 @@ ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t gri
         status = ptxpack_enter(k->handle, &pushed);
     if (status != PTXPACK_OK)
         return status;
-    status = ptxpack_kernel_enqueue(k, grid, arguments, stream);
+    status = ptxpack_kernel_enqueue(k, grid, arguments, stream, false);
     ptxpack_leave(k->handle, pushed);
     return status;
 }

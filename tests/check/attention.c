@@ -482,14 +482,14 @@ static void run_parts(check *c, problem *p, check_images *images, const ptxpack_
         if (!parts_in_matrix(c, &p->a, row, mask, parts))
             continue;
         bool packed = heads_are_packed(&p->a.desc);
-        p->a.desc.reserved = parts != 0 || c->brief || packed
-                                 ? ATTENTION_PARTS + (parts != 0 ? (uint32_t)parts : 1) +
-                                       (packed ? ATTENTION_PACK : 0)
-                                 : 0;
+        p->a.desc.split_rows = parts != 0 || c->brief || packed
+                                   ? ATTENTION_PARTS + (parts != 0 ? (int32_t)parts : 1) +
+                                         (packed ? ATTENTION_PACK : 0)
+                                   : 0;
         snprintf(full, sizeof full, parts != 0 ? "%s, %d parts" : "%s", name, parts);
         run_one(c, p, images, row, full);
     }
-    p->a.desc.reserved = 0;
+    p->a.desc.split_rows = 0;
 }
 
 static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }

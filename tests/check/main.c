@@ -22,6 +22,8 @@ static int run_all(check *c)
     check_lengths(c);
     check_merge(c);
     check_append(c);
+    check_chain(c);
+    check_split(c);
     if (!atomic_load(&c->broken) && !c->brief) {
         check_far(c);
         check_far_gemm(c);

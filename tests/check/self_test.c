@@ -47,10 +47,10 @@ static const breakage breakages[] = {
      "mov.u64 %kv_head_wide, 0;", "f16 d64"},
     {"padding is not cut off", "attention/mma_tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
      "setp.ge.s32 %load_here, %load_left", "f16 d40"},
-    {"the sums of a part keep their own reference", "attention/decode/merge.ptx",
-     "fma.rn.f32 %total_d, \\d, %mk, %total_d;", "add.f32 %total_d, %total_d, \\d;", "f16 d64 4/2 4x700"},
-    {"the last part is left out", "attention/decode/merge.ptx", "setp.le.u32 %m_here, %x, %last_range;",
-     "setp.lt.u32 %m_here, %x, %last_range;", "f16 d64 4/2 4x700"},
+    {"the sums of a part keep their own reference", "attention/decode/merge.ptx", "mul.f32 %pd, %pd, %pf;", "",
+     "f16 d64 4/2 4x700"},
+    {"the last part is left out", "attention/decode/merge.ptx", "setp.le.u32 %m_here, %x, %last_part;",
+     "setp.lt.u32 %m_here, %x, %last_part;", "f16 d64 4/2 4x700"},
     {"rows of a tile are those of the first head", "attention/decode/tiles.ptx",
      "sub.u32 \\member, \\member, %row_group;", "mov.u32 \\member, 0;", "f16 d64 4/2 4x700"},
     {"zeros after the last key count", "attention/decode.ptx", "setp.le.s32 %whole, %x, %y;",
@@ -61,8 +61,11 @@ static const breakage breakages[] = {
      "min.s32 %sq_end, %sq_end, %sq_keys;\n add.s32 %sq_end, %sq_end, 1;", "5x1x700 row map"},
     {"the left pad is not masked", "attention/decode.ptx", "max.s32 %before, %before, %tile_low;", "",
      "pages of 32 left pad"},
-    {"a counter begins at the tile, not at its first range", "attention/decode/merge.ptx",
-     "mul.wide.u32 %row_wide, %first_range, 4;", "mul.wide.u32 %row_wide, %range_here, 4;", "5x1x700 lengths"},
+    {"a counter begins at the block's part, not at the tile's first", "attention/decode/merge.ptx",
+     "mul.wide.u32 %row_wide, %first_part, 4;", "mul.wide.u32 %row_wide, %segment_part, 4;", "5x1x700 lengths"},
+    {"a part of split_rows ends a block too early", "attention/decode/tiles.ptx",
+     "min.u32 %segment_end, %segment_end, %x;", "sub.u32 %x, %x, 1;\n min.u32 %segment_end, %segment_end, %x;",
+     "6x1x900 split lengths"},
     {"keys of pages are those of the block after", "attention/mma_lengths.ptx",
      "sub.s32 %page_row, %page_row, \\[BLOCK_N*\\back];", "", "pages of 16"},
     {"the keys begin before the left pad", "attention/mma_lengths.ptx", "add.s32 %first, %first, %sq_first;",
@@ -108,6 +111,9 @@ static const breakage breakages[] = {
      "append f16 d80 r32 pairs"},
     {"an empty sequence takes the row of the next one", "kv_cache/append.ptx", "setp.le.s32 %before, %x, %row;",
      "setp.lt.s32 %before, %x, %row;", "append f16 d128 r64"},
+    {"a position is one too late before an attention", "kv_cache/append.ptx",
+     "sub.sat.s32 %position, %position, %x;",
+     "sub.sat.s32 %position, %position, %x;\n add.s32 %position, %position, 1;", "kvcache d64 f16"},
     {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };
@@ -125,7 +131,7 @@ static const breakage wgmma_breakages[] = {
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;",
      "add.s32 %sq_kv_row, %sq_kv_row, %sq_keys;\n add.s32 %sq_kv_row, %sq_kv_row, 1;", "203 packed,"},
     {"each sequence has its own keys, whatever the row map says", "attention/wgmma/lengths.ptx",
-     "@%sq_given ld.global.nc.u32 %x, [%sq_at];", "", "203 row map"},
+     "@%sq_given ld.global.u32 %x, [%sq_at];", "", "203 row map"},
     {"O of a sequence is written a row late", "attention/wgmma/lengths.ptx", "add.u32 %o_row, %o_row, %x;",
      "add.u32 %o_row, %o_row, %x;\n add.u32 %o_row, %o_row, 1;", "90 both lengths"},
     {"the LSE of a sequence begins at row 0", "attention/wgmma_store.ptx", "add.u32 %x, %sq_row, %c_row;",
@@ -149,6 +155,22 @@ static const breakage wgmma_breakages[] = {
      "QUERY_OF %o_row, %o_row", "", "f16 d64 8/2 16x140"},
     {"a sequence has only the tiles of one of its packed heads", "attention/wgmma/lengths.ptx",
      "FIRST_OF_GROUP %queries, %queries", "", "f16 8/2 3x40x150 packed,"},
+    {"nothing is broken in chains", "atom/dependent.ptx", NULL, NULL,
+     "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"attention does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     ".if VARLEN == 0 GRID_WAIT", ".if 0\n GRID_WAIT", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"fp8 attention does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     ".if VARLEN == 0 GRID_WAIT", ".if 0\n GRID_WAIT", "chain bf16 attention_wgmma_sm90_fp8_d64_192x128"},
+    {"attention with lengths does not wait for the kernel before", "attention/wgmma_produce.ptx",
+     "GRID_WAIT // by", "// by", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"a product does not wait for the kernel before", "gemm/wgmma.ptx",
+     "GRID_WAIT PRODUCE_TILE:", "PRODUCE_TILE:", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"the bias is read before the kernel before has ended", "gemm/wgmma.ptx", "GRID_WAIT // the bias",
+     "// the bias", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"an append does not wait for the kernel before", "kv_cache/append.ptx", "GRID_RELEASE GRID_WAIT",
+     "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"a merge does not wait for the kernel before", "attention/merge.ptx", "GRID_RELEASE GRID_WAIT",
+     "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},
 };
 
 enum {
@@ -289,6 +311,8 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_lengths(run);
     check_merge(run);
     check_append(run);
+    check_chain(run);
+    check_split(run);
     device_close(&run->gpu);
 }
 

@@ -190,7 +190,7 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
     images->desc.window_left = masked->window_left;
     images->desc.window_right = masked->window_right;
     images->desc.softcap = masked->softcap;
-    images->desc.reserved = masked->reserved;
+    images->desc.split_rows = masked->split_rows;
     snprintf(images->line, sizeof images->line, "no memory");
     bool ok = again != NULL && lse_again != NULL;
     if (ok && ptxpack_attention_plan_row(c->gpu.handle, &images->desc, row, &plan) != PTXPACK_OK) {

@@ -7,7 +7,7 @@
  *   missing=NAME   the driver has no such function       unnamed=NAME  it is there, but symbolStatus denies it
  *   no-libraries   no cuLibrary*, as before CUDA 12      no-link       no cuLink*
  *   load=N         loading an image answers N            load-times=N  ... the first N times only
- *   link=N         cuLinkAddData answers N               launch=N      cuLaunchKernel answers N
+ *   link=N         cuLinkAddData answers N               launch=N      cuLaunchKernel and cuLaunchKernelEx answer N
  *   encode=N       cuTensorMapEncodeTiled answers N      replace=N     cuTensorMapReplaceAddress answers N
  *   current        a context is current at the start     log=L         error logs name line L
  *   destroyed      the same, and it was destroyed: calls that need one answer 709
@@ -376,6 +376,7 @@ DEFINE(cuLaunchKernel, struct CUfunc_st *function, unsigned int grid_x, unsigned
 {
     WANT_CONTEXT();
     fake_record.launches++;
+    fake_record.overlapping = 0;
     fake_record.context_at_launch = *top();
     fake_record.grid[0] = grid_x, fake_record.grid[1] = grid_y, fake_record.grid[2] = grid_z;
     fake_record.threads = block_x * block_y * block_z;
@@ -383,10 +384,17 @@ DEFINE(cuLaunchKernel, struct CUfunc_st *function, unsigned int grid_x, unsigned
     memcpy(&fake_record.argument, parameters[0], sizeof fake_record.argument);
     return number("launch", 0);
 }
-DEFINE(cuLaunchKernelEx, const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters,
+DEFINE(cuLaunchKernelEx, const struct CUlaunchConfig_st *opaque, struct CUfunc_st *function, void **parameters,
        void **extra)
 {
-    return 801;
+    const ptxpack_cu_launch_config *config = (const ptxpack_cu_launch_config *)(const void *)opaque;
+    ptxpack_cu_result result = fake_cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2],
+                                                   config->block[0], config->block[1], config->block[2],
+                                                   config->shared_bytes, config->stream, parameters, extra);
+    for (unsigned int i = 0; i < config->attribute_count; i++)
+        if (config->attributes[i].id == PTXPACK_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
+            fake_record.overlapping = config->attributes[i].value.programmatic_stream_serialization_allowed;
+    return result;
 }
 
 /* ---- cuLink: the "cubin" is a line that says so --------------------------------------------------- */
@@ -436,11 +444,11 @@ DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, ui
 {
     uint64_t words[16] = {(uintptr_t)address, type, rank, swizzle, l2, fill_with, interleave};
     WANT_CONTEXT();
-    if (rank != 4 || element_strides[0] != 1)
+    if (rank < 3 || rank > 5 || element_strides[0] != 1)
         return PTXPACK_CU_INVALID_VALUE;
     for (uint32_t d = 0; d < rank; d++)
         words[7 + d] = dims[d] << 32 | box[d];
-    memcpy(words + 11, strides, 3 * sizeof *strides);
+    memcpy(words + 7 + rank, strides, (rank - 1) * sizeof *strides);
     memcpy(map, words, sizeof words);
     fake_record.maps_encoded++;
     return number("encode", 0);

@@ -14,7 +14,8 @@ struct fake_record {
     int              shared_opt_in;
     struct CUctx_st *context_at_load, *context_at_launch;
     unsigned int     grid[3], threads, shared;
-    uint64_t         argument;  /* the first 8 bytes of the last launch's parameter struct */
-    char             image[64]; /* the start of the image that was loaded last */
+    int              overlapping; /* the last launch may begin before the kernel before it has ended */
+    uint64_t         argument;    /* the first 8 bytes of the last launch's parameter struct */
+    char             image[64];   /* the start of the image that was loaded last */
 };
 #endif

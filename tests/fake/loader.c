@@ -292,9 +292,9 @@ static void run_vector_add(const vector_arguments *a, const struct ptxpack_kerne
 }
 
 ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32_t grid[3],
-                                      const void *arguments, struct CUstream_st *stream)
+                                      const void *arguments, struct CUstream_st *stream, bool overlap)
 {
-    (void)stream;
+    (void)stream, (void)overlap;
     if (strcmp(kernel->info.variant->op, "vector_add") == 0)
         run_vector_add((const vector_arguments *)arguments, kernel);
     else if (strcmp(kernel->info.variant->op, "gemm") == 0
@@ -307,7 +307,7 @@ ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32
 ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_t grid[3],
                                      const void *arguments, struct CUstream_st *stream)
 {
-    return ptxpack_kernel_enqueue(kernel, grid, arguments, stream);
+    return ptxpack_kernel_enqueue(kernel, grid, arguments, stream, false);
 }
 
 /* ---- the driver table and the handle ------------------------------------------------------------ */

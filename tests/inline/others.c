@@ -382,9 +382,9 @@ static void wgmma_replaces_and_subtracts(void **state)
 }
 
 /* ---- every header by itself ------------------------------------------------------------------------- */
-static const char *const headers[] = {"types",   "ldmatrix",      "stmatrix", "mma_sync",
-                                      "wgmma",   "cp_async",      "mbarrier", "tma",
-                                      "cluster", "named_barrier", "shuffle",  "fast_math"};
+static const char *const headers[] = {"types",    "ldmatrix",  "stmatrix", "mma_sync", "wgmma",
+                                      "cp_async", "mbarrier",  "tma",      "cluster",  "named_barrier",
+                                      "shuffle",  "fast_math", "dependent"};
 
 static void expect_ptx(const char *arch, const char *text, const char *option)
 {

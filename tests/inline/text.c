@@ -277,6 +277,8 @@ static const twin twins[] = {
     {"mbarrier_arrive_expect", "mbarrier", "MBARRIER_ARRIVE_EXPECT %at,%bytes", NULL, NULL},
     {"mbarrier_arrive_cluster", "mbarrier", "MBARRIER_ARRIVE_CLUSTER ,%at", NULL, NULL},
     {"cluster_address", "cluster", "CLUSTER_ADDRESS %d,%shared,%rank", NULL, NULL},
+    {"grid_wait", "dependent", "GRID_WAIT", NULL, NULL},
+    {"grid_release", "dependent", "GRID_RELEASE", NULL, NULL},
     {"mbarrier_try_wait", "mbarrier", "MBARRIER_WAIT %at,%parity", "mbarrier.try_wait.parity.shared::cta.b64",
      "mbarrier_done p"},
     {"named_wait", "named_barrier", "NAMED_WAIT %barrier,%threads", NULL, NULL},

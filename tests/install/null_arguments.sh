@@ -122,6 +122,8 @@ ptxpack_attention_append_plan_free plan
 ptxpack_attention_append_reference k
 ptxpack_attention_append_reference v
 ptxpack_attention_append_reference q_out
+ptxpack_attention_reference_append o
+ptxpack_attention_reference_append lse
 ptxpack_attention_merge_plan_free plan
 ptxpack_attention_merge_reference o
 ptxpack_attention_merge_reference lse

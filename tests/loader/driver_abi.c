@@ -26,6 +26,23 @@ _Static_assert(__builtin_types_compatible_p(struct CUstream_st *, CUstream), "CU
 _Static_assert(__builtin_types_compatible_p(struct CUctx_st *, CUcontext), "CUcontext");
 _Static_assert(sizeof(CUdevice) == sizeof(int), "CUdevice");
 
+#define SAME_FIELD(ours, our_field, theirs, their_field)                                     \
+    _Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&             \
+                       sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field), \
+                   #ours "." #our_field " differs from cuda.h");
+_Static_assert(sizeof(ptxpack_cu_launch_config) == sizeof(CUlaunchConfig), "CUlaunchConfig");
+_Static_assert(offsetof(ptxpack_cu_launch_config, grid) == offsetof(CUlaunchConfig, gridDimX), "gridDim");
+_Static_assert(offsetof(ptxpack_cu_launch_config, block) == offsetof(CUlaunchConfig, blockDimX), "blockDim");
+SAME_FIELD(ptxpack_cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes)
+SAME_FIELD(ptxpack_cu_launch_config, stream, CUlaunchConfig, hStream)
+SAME_FIELD(ptxpack_cu_launch_config, attributes, CUlaunchConfig, attrs)
+SAME_FIELD(ptxpack_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs)
+_Static_assert(sizeof(ptxpack_cu_launch_attribute) == sizeof(CUlaunchAttribute), "CUlaunchAttribute");
+SAME_FIELD(ptxpack_cu_launch_attribute, id, CUlaunchAttribute, id)
+SAME_FIELD(ptxpack_cu_launch_attribute, value, CUlaunchAttribute, value)
+SAME_FIELD(ptxpack_cu_launch_attribute, value.programmatic_stream_serialization_allowed, CUlaunchAttribute,
+           value.programmaticStreamSerializationAllowed)
+
 static const struct {
     const char *name;
     int         ours, theirs;
@@ -80,6 +97,8 @@ static const struct {
     VALUE(PTXPACK_CU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
     VALUE(PTXPACK_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED),
     VALUE(PTXPACK_CU_CAPTURE_STATUS_NONE, CU_STREAM_CAPTURE_STATUS_NONE),
+    VALUE(PTXPACK_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION,
+          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION),
 #undef VALUE
 };
 

@@ -2,6 +2,7 @@
 #include "loader_fixture.h"
 #include <pthread.h>
 #include <sys/wait.h>
+#include "loader/context.h"
 
 #define BEFORE_EACH reset
 #define AFTER_EACH  NULL
@@ -359,6 +360,54 @@ TEST(test_contexts)
 {
     check_launch("", false);
     check_launch("current", true);
+}
+
+/* A launch that may begin early, as far as the row and the driver allow it. */
+static void check_overlap(const char *words, unsigned flags, bool overlap, int expected)
+{
+    const char         *driver;
+    const uint32_t      grid[3] = {3, 4, 5};
+    uint64_t            argument = 0x123456789abcdef;
+    ptxpack_variant     with = row;
+    ptxpack_kernel     *kernel;
+    ptxpack            *handle = must_open(words, &driver);
+    struct fake_record *record = record_of(driver);
+    with.flags = flags;
+    assert_int_equal(load_row(handle, &with, &kernel), PTXPACK_OK);
+    ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle));
+    record->overlapping = 7;
+    assert_int_equal(ptxpack_kernel_enqueue(kernel, grid, &argument, NULL, overlap), PTXPACK_OK);
+    assert_int_equal(record->overlapping, expected);
+    assert_int_equal(record->launches, 1);
+    assert_memory_equal(record->grid, grid, sizeof grid);
+    assert_int_equal(record->threads, 64);
+    assert_int_equal(record->shared, 50000);
+    assert_int_equal(record->argument, argument);
+    ptxpack_close(handle);
+}
+
+TEST(test_overlap)
+{
+    check_overlap("current", PTXPACK_VARIANT_OVERLAPS, true, 1);
+    check_overlap("current", PTXPACK_VARIANT_OVERLAPS, false, 0);
+    check_overlap("current", PTXPACK_VARIANT_NO_SPILLS, true, 0);
+    check_overlap("current missing=cuLaunchKernelEx", PTXPACK_VARIANT_OVERLAPS, true, 0);
+    check_overlap("current unnamed=cuLaunchKernelEx", PTXPACK_VARIANT_OVERLAPS, true, 0);
+
+    const char     *driver;
+    const uint32_t  grid[3] = {1, 1, 1};
+    uint64_t        argument = 0;
+    ptxpack_variant with = row;
+    ptxpack_kernel *kernel;
+    ptxpack        *handle = must_open("current launch=701", &driver);
+    with.flags = PTXPACK_VARIANT_OVERLAPS;
+    assert_int_equal(load_row(handle, &with, &kernel), PTXPACK_OK);
+    ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle));
+    assert_int_equal(ptxpack_kernel_enqueue(kernel, grid, &argument, NULL, true), PTXPACK_E_LAUNCH);
+    assert_has(ptxpack_detail(handle), "cuLaunchKernelEx of test_row, grid 1 x 1 x 1: ");
+    assert_int_equal(ptxpack_kernel_enqueue(kernel, grid, &argument, NULL, false), PTXPACK_E_LAUNCH);
+    assert_has(ptxpack_detail(handle), "cuLaunchKernel of test_row");
+    ptxpack_close(handle);
 }
 
 /* Opens, makes the context current, launches and closes, as a program that uses the library now and then. */

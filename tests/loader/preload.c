@@ -211,6 +211,40 @@ TEST(test_gemm)
     ptxpack_close(handle);
 }
 
+/* An attention that appends: both of its kernels. */
+TEST(test_attention_with_append)
+{
+    struct told                   told;
+    ptxpack_attention_plan       *plan;
+    ptxpack_options               options = handle_options(false);
+    ptxpack_attention_append_desc rows = {.size = sizeof rows};
+    ptxpack_attention_desc        desc = {.size = sizeof desc,
+                                          .dtype = PTXPACK_F16,
+                                          .batch = 2,
+                                          .seqlen_q = 1,
+                                          .seqlen_kv = 100,
+                                          .heads_q = 2,
+                                          .heads_kv = 2,
+                                          .head_dim = 64,
+                                          .options = PTXPACK_LENGTHS_KV,
+                                          .append = &rows};
+    setenv("FAKE_CUDA", "arch=80", 1);
+    ptxpack_preloading *p = start(NULL, &options, &told);
+    rows.batch = 3;
+    assert_int_equal(ptxpack_preload_attention(p, &desc), PTXPACK_E_ARG);
+    assert_has(ptxpack_detail(NULL), "append: batch is 3, but batch of the attention is 2");
+    rows.batch = 0;
+    assert_int_equal(ptxpack_preload_attention(p, &desc), PTXPACK_OK);
+    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK);
+    ptxpack_preload_free(p);
+    assert_int_equal(compilations(), 2);
+    ptxpack *handle = open_with(&options);
+    assert_int_equal(ptxpack_attention_plan_create(handle, &desc, &plan), PTXPACK_OK);
+    assert_int_equal(compilations(), 2);
+    ptxpack_attention_plan_free(plan);
+    ptxpack_close(handle);
+}
+
 /* The operations around attention. */
 TEST(test_append_and_merge)
 {

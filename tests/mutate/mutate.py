@@ -58,18 +58,21 @@ GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
 GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
     'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm f16 rc 150x300x203 batch 2 alpha-c', 'gemm ')]
+CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
 STEPS = {
-    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
+    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')] + CHAIN,
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
     'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
-        (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))],
-    'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)],
+        (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))] + CHAIN,
+    'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)] +
+                           CHAIN,
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
-    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
+    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
+    **{'probe/%s.ptx' % name: [(90, '', 'test tools-bench_memory', '')] for name in ('fill', 'reduce', 'advance')},
     'probe': [(sm, '', case, '') for sm, case in (
         (90, 'atom SM90_64x8x'), (80, 'atom SM7'), (80, 'atom SM80_CP'), (80, 'atom SM50'), (80, 'atom SM61'), (89, 'atom SM89'),
         (80, 'atom SM80_8x8'), (90, 'atom SM90_U'), (90, 'atom SM90_16x8'), (120, 'atom SM100'), (80, 'atom SM80_16x8'),

@@ -259,10 +259,43 @@ class Decode(unittest.TestCase):
 
     def test_a_loop_has_one_plan(self):
         device, cache, misses = ptxpack.device._device(0), Cached((1, 2), page=16), []
+        alone = device.append_plan.cache_info().misses
         for _ in range(20):
             self.step(cache, 1)
-            misses.append((device.append_plan.cache_info().misses, device.attention_plan.cache_info().misses))
+            misses.append(device.attention_plan.cache_info().misses)
         self.assertEqual(misses[0], misses[-1])
+        self.assertEqual(device.append_plan.cache_info().misses, alone)  # the attention's plan appends
+
+    def test_rows_of_q_of_their_own(self):
+        """Without a rotary embedding q may have other rows than the new keys, stored in another way."""
+        for packed_q in (False, True):
+            cache = Cached((5, 9), 0, page=8)
+            counts, rows = ((1, 3), (2, 2)) if not packed_q else ((2, 2), (1, 4))
+            (k, v), q = (cache.draw(counts, HEADS_K) for _ in "kv"), cache.draw(rows, HEADS)
+            of_q = dict(cu_seqlens_q=ints((0, 1, 5)), max_seqlen_q=4) if packed_q else {}
+            of_k = {} if packed_q else dict(cu_seqlens_k_new=ints((0, 1, 4)))
+            q_there = half(numpy.concatenate(q) if packed_q else numpy.array(q))
+            o = flash_attn_with_kvcache(q_there, *cache.device, *(half(numpy.array(x) if packed_q else numpy.concatenate(x))
+                                                                  for x in (k, v)),
+                                        cache_seqlens=ints(cache.lengths), block_table=cache.where["page_table"], causal=True,
+                                        **of_q, **of_k)
+            cache.put(k, v)
+            cache.expect(self)
+            got = numpy.split(o.numpy(), (1,)) if packed_q else o.numpy()
+            for i, mine in enumerate(q):
+                close(got[i], cache.attend(i, mine, causal=True)[0])
+
+    def test_the_result_where_q_was(self):
+        cache = Cached((5, 9))
+        (k, v), q, before = (cache.draw((2, 2), HEADS_K) for _ in "kv"), cache.draw((2, 2), HEADS), list(cache.lengths)
+        q_there = half(numpy.array(q))
+        o = flash_attn_with_kvcache(q_there, *cache.device, half(numpy.array(k)), half(numpy.array(v)), cache.cos, cache.sin,
+                                    ints(before), causal=True, rotary_interleaved=False, out=q_there)
+        self.assertIs(o, q_there)
+        cache.put(k, v)
+        cache.expect(self)
+        for i, mine in enumerate(q):
+            close(o.numpy()[i], cache.attend(i, mine, before[i] + numpy.arange(2), causal=True)[0])
 
 
 class Merge(unittest.TestCase):
@@ -283,6 +316,7 @@ class Merge(unittest.TestCase):
 
     def test_halves_are_the_whole(self):
         self.expect(*ptxpack.attention_merge(*self.parts, return_lse=True))
+        self.expect(*ptxpack.attention_merge(*self.parts, return_lse=True, overlap=True))
         self.expect(ptxpack.attention_merge(*map(Lent, self.parts)))
         o_a, lse_a, o_b, lse_b = self.parts
         got = ptxpack.attention_merge(o_a, lse_a, o_b, lse_b, out=o_b, lse=lse_a)

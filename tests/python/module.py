@@ -29,6 +29,12 @@ from libraries import Libraries, Structures, print_c  # noqa: F401: run from her
 
 # ---- tests -------------------------------------------------------------------------------------------------
 class Attention(unittest.TestCase):
+    def test_overlap(self):
+        problem = Problem()
+        for _ in range(2):  # the second one begins while the first one ends, as far as the device can
+            o = ptxpack.attention(*problem.arrays, overlap=True)
+            problem.expect(self, values_of(o))
+
     def test_interfaces(self):
         problem = Problem()
         for version, with_strides in itertools.product((2, 3), (False, True)):
@@ -411,6 +417,7 @@ class Matrices(unittest.TestCase):
         for name, function in functions.items():
             self.judge(ptxpack.matmul(a, b, bias=bias, activation=name), a, b, bias=bias, function=function)
         self.judge(ptxpack.matmul(a, b, alpha=0.5, beta=-2.0, c=c), a, b, c, alpha=0.5, beta=-2.0)
+        self.judge(ptxpack.matmul(a, b, overlap=True), a, b)
         self.assertIs(ptxpack.matmul(a, b, c=c, bias=bias, out=c), c)
         self.judge(c, a, b, c, bias)
 

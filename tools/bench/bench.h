@@ -15,6 +15,9 @@ typedef struct bench_list {
 typedef struct bench_settings {
     bench_list  head_dims, lengths;
     bench_list  sizes;        /* for gemm; none: its default sizes */
+    bench_list  table_rows;   /* for decode: rows of its table, from 1; none: all */
+    int64_t     queries;      /* for decode: query rows of a sequence */
+    const char *part;         /* for serving: names of parts, separated by commas; NULL: all */
     const char *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
     bool        full, causal; /* which masks */
     /* a window that replaces them, and a softcap; all other fields are 0 */
@@ -31,6 +34,8 @@ bool bench_open(device *gpu, const ptxpack_options *options);
 /* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the
  * emulated one. */
 int bench_attention(const bench_settings *settings);
+int bench_decode(const bench_settings *settings);
+int bench_serving(const bench_settings *settings);
 int bench_gemm(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);

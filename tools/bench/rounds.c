@@ -39,36 +39,63 @@ static bool no_memory(bench_rounds *b)
     return false;
 }
 
-static bool capture(bench_rounds *b, size_t index)
+bool bench_capture(device *gpu, bool (*enqueue)(void *context, size_t index), void *context, size_t index,
+                   struct CUgraphExec_st **out)
 {
-    const struct ptxpack_driver *driver = b->gpu->driver;
+    const struct ptxpack_driver *driver = gpu->driver;
     struct CUgraph_st           *graph = NULL;
+    *out = NULL;
     if (driver->cuStreamBeginCapture == NULL || driver->cuStreamEndCapture == NULL ||
         driver->cuGraphInstantiateWithFlags == NULL || driver->cuGraphLaunch == NULL)
         return true;
-    if (!device_try(b->gpu, driver->cuStreamBeginCapture(b->gpu->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
+    if (!device_try(gpu, driver->cuStreamBeginCapture(gpu->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
                     "cuStreamBeginCapture"))
         return false;
-    bool              ok = b->enqueue(b->context, index);
-    ptxpack_cu_result ended = driver->cuStreamEndCapture(b->gpu->stream, &graph);
-    ok = ok && device_try(b->gpu, ended, "cuStreamEndCapture") &&
-         device_try(b->gpu, driver->cuGraphInstantiateWithFlags(&b->graphs[index], graph, 0),
-                    "cuGraphInstantiate");
+    bool              ok = enqueue(context, index);
+    ptxpack_cu_result ended = driver->cuStreamEndCapture(gpu->stream, &graph);
+    ok = ok && device_try(gpu, ended, "cuStreamEndCapture") &&
+         device_try(gpu, driver->cuGraphInstantiateWithFlags(out, graph, 0), "cuGraphInstantiate");
     if (graph != NULL && driver->cuGraphDestroy != NULL)
         driver->cuGraphDestroy(graph);
+    return ok;
+}
+
+void bench_graph_free(device *gpu, struct CUgraphExec_st *graph)
+{
+    if (graph != NULL && gpu->driver->cuGraphExecDestroy != NULL)
+        gpu->driver->cuGraphExecDestroy(graph);
+}
+
+/* Sums over two halves of a buffer that is larger than most L2 caches: on the fastest GPU some 10 us each. */
+enum { BUSY_BYTES = 64 << 20, BUSY_SUMS = 16, BUSY_BYTES_EMULATED = 4096 };
+
+static size_t busy_bytes(const bench_rounds *b) { return b->gpu->emulated ? BUSY_BYTES_EMULATED : BUSY_BYTES; }
+
+static bool open_busy(bench_rounds *b)
+{
+    return bench_memory_open(&b->memory, b->gpu, PTXPACK_F16) &&
+           device_alloc_zeros(b->gpu, &b->busy, busy_bytes(b));
+}
+
+static bool keep_busy(bench_rounds *b)
+{
+    const size_t half = busy_bytes(b) / 2;
+    bool         ok = true;
+    for (int i = 0; i < (b->gpu->emulated ? 1 : BUSY_SUMS) && ok; i++)
+        ok = bench_memory_reduce(&b->memory, b->busy, b->busy + half, half);
     return ok;
 }
 
 static bool run_case(bench_rounds *b, size_t index, double *ms)
 {
     usleep((useconds_t)b->rest_us);
-    bool ok = device_start(b->gpu) &&
+    bool ok = keep_busy(b) && device_start(b->gpu) &&
               (b->graphs[index] != NULL
                    ? device_try(b->gpu, b->gpu->driver->cuGraphLaunch(b->graphs[index], b->gpu->stream),
                                 "cuGraphLaunch")
                    : b->enqueue(b->context, index)) &&
               device_stop(b->gpu) && device_elapsed(b->gpu, ms);
-    *ms /= b->launches;
+    *ms /= b->launches_of != NULL ? b->launches_of[index] : b->launches;
     return ok;
 }
 
@@ -108,9 +135,9 @@ bool bench_rounds_run(bench_rounds *b)
     b->graphs = (struct CUgraphExec_st **)calloc(b->count + 1, sizeof(struct CUgraphExec_st *));
     b->ms = (double *)calloc(b->count + 1, (size_t)b->rounds * sizeof *b->ms);
     bool ok = order != NULL && b->graphs != NULL && b->ms != NULL;
-    ok = ok ? true : no_memory(b);
+    ok = (ok || no_memory(b)) && open_busy(b);
     for (size_t i = 0; i < b->count && ok; i++)
-        ok = capture(b, i);
+        ok = (b->live != NULL && b->live[i]) || bench_capture(b->gpu, b->enqueue, b->context, i, &b->graphs[i]);
     ok = ok && run_rounds(b, order);
     free(order);
     return ok;
@@ -124,8 +151,11 @@ double bench_rounds_ms(bench_rounds *b, size_t index)
 void bench_rounds_free(bench_rounds *b)
 {
     for (size_t i = 0; i < b->count && b->graphs != NULL; i++)
-        if (b->graphs[i] != NULL && b->gpu->driver->cuGraphExecDestroy != NULL)
-            b->gpu->driver->cuGraphExecDestroy(b->graphs[i]);
+        bench_graph_free(b->gpu, b->graphs[i]);
+    if (b->gpu != NULL) {
+        device_free(b->gpu, b->busy);
+        bench_memory_close(&b->memory);
+    }
     free(b->graphs);
     free(b->ms);
 }

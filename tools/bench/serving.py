@@ -11,7 +11,7 @@ queries  1, 4, 8 and 16 query rows of each sequence
 types    head dims, f16 and groups of heads, at a batch of 32
 packed   prompts of unequal lengths behind each other, keys also in pages, beside FlashAttention-2 (PyTorch's) and own
          rows of one length
-chunks   few query rows, many keys; few heads; cross attention: beside PyTorch's FlashAttention-2 and cuDNN
+chunks   few query rows, many keys; few heads; cross attention: beside PyTorch's FlashAttention-2, cuDNN and, with --flex, FlexAttention
 append   new rows into a paged cache with rotary;  merge: two partial results
 
 Every result is checked before it is timed, on some sequences and heads, by FlashAttention's bound.  Otherwise the method is
@@ -178,7 +178,8 @@ def types_part(pack, options):
 
 
 def packed_part(pack, options):
-    print("| prompts | tokens | packed, TFLOP/s | page 128 | page 16 | FA2 | FA3 | packed / FA3 | dense | packed / dense |\n|" + "---|" * 10)
+    print("| prompts | tokens | packed, TFLOP/s | page 128 | page 16 | FA2 | FA3 | packed / FA3 | dense | packed / dense | Flex |\n|" +
+          "---|" * 11)
     flash = torch.ops.aten._flash_attention_forward
     for name, lengths_of, fa3 in MIXES:
         lengths, heads, key_heads, dim = lengths_of(), 32, 8, 128
@@ -207,6 +208,9 @@ def packed_part(pack, options):
 
         runs = {"packed": packed, 128: in_pages(128), 16: in_pages(16),
                 "FA2": lambda cache, q, out, pools: flash(q, cache.k, cache.v, starts, starts, most, most, 0.0, True, False)[0]}
+        if options.flex:
+            flex = flexible(torch.repeat_interleave(starts[1:] - starts[:-1]), total, total)
+            runs["Flex"] = lambda cache, q, out, pools: flex(q[None], cache.k[None], cache.v[None])[0]
         if len(set(lengths)) == 1:
             runs["dense"] = dense
         sets = [make(), make()]
@@ -220,7 +224,26 @@ def packed_part(pack, options):
         speed = {run_name: work / seconds for run_name, seconds in times.items()}
         cells = [f"{speed[kind]:.0f}" for kind in ("packed", 128, 16, "FA2")] + [str(fa3), f"{speed['packed'] / fa3:.3f}"]
         cells += [f"{speed['dense']:.0f}", f"{speed['packed'] / speed['dense']:.3f}"] if "dense" in speed else ["", ""]
+        cells += [f"{speed['Flex']:.0f}"] if "Flex" in speed else [""]
         print(f"| {name} | {total} | {' | '.join(cells)} |", flush=True)
+
+
+def flexible(documents, queries, keys):
+    """Triton's FlexAttention with a causal mask, for queries that are the last of the keys; documents: of each row, which attend to
+    themselves only."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def mask(b, h, i, j):
+        seen = i + (keys - queries) >= j
+        return seen if documents is None else seen & (documents[i] == documents[j])
+
+    blocks = create_block_mask(mask, None, None, queries, keys, device="cuda")
+    compiled = torch.compile(flex_attention, dynamic=False)
+
+    def run(q, k, v):
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        return compiled(q, k, v, block_mask=blocks, enable_gqa=q.shape[1] != k.shape[1]).transpose(1, 2)
+    return run
 
 
 def bottom_right(backend, causal):
@@ -238,7 +261,8 @@ def bottom_right(backend, causal):
 
 
 def chunks_part(pack, options):
-    print("| batch, heads, key heads, rows, keys, d | ptxpack | with lengths | cuDNN | FA2 | best peer / ptxpack |\n|" + "---|" * 6)
+    print("| batch, heads, key heads, rows, keys, d | ptxpack | with lengths | cuDNN | FA2 | Flex | best peer / ptxpack |\n|" +
+          "---|" * 7)
     for batch, heads, key_heads, rows, keys, dim, causal in CHUNKS:
         used = integers([keys] * batch)
 
@@ -252,6 +276,9 @@ def chunks_part(pack, options):
                 "with lengths": lambda q, k, v, out: pack.attention(q, k, v, causal=causal, seqused_k=used, out=out),
                 "cuDNN": bottom_right(torch.nn.attention.SDPBackend.CUDNN_ATTENTION, causal),
                 "FA2": bottom_right(torch.nn.attention.SDPBackend.FLASH_ATTENTION, causal)}
+        if options.flex and causal:
+            flex = flexible(None, rows, keys)
+            runs["Flex"] = lambda q, k, v, out: flex(q, k, v)
         for name, run in list(runs.items()):
             try:
                 out = run(*sets[0])
@@ -261,8 +288,8 @@ def chunks_part(pack, options):
                 continue
             check(out[-1], *(x[-1] for x in sets[0][:3]), causal, f"{name}, {rows} of {keys}")
         times = prefill.measure(runs, sets, options.rounds, options.rest)
-        cells = [micro(times[name]) if name in times else "" for name in ("ptxpack", "with lengths", "cuDNN", "FA2")]
-        best = min((times[name] for name in ("cuDNN", "FA2") if name in times), default=math.nan)
+        cells = [micro(times[name]) if name in times else "" for name in ("ptxpack", "with lengths", "cuDNN", "FA2", "Flex")]
+        best = min((times[name] for name in ("cuDNN", "FA2", "Flex") if name in times), default=math.nan)
         print(f"| {batch}, {heads}, {key_heads}, {rows}, {keys}, {dim} | {' | '.join(cells)} | {best / times['ptxpack']:.2f} |",
               flush=True)
 
@@ -314,6 +341,7 @@ def main():
     parser.add_argument("--part", type=lambda text: text.split(","), default=list(PARTS))
     parser.add_argument("--rows", type=prefill.numbers, default=list(range(len(decode.SHAPES))), help="of the decode part")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--flex", action="store_true", help="also Triton's FlexAttention, which compiles for a minute or two")
     prefill.add_options(parser)
     options = parser.parse_args()
     for part in options.part:

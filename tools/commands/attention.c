@@ -69,6 +69,8 @@ static void report_problem(const attention_problem *p, const attention_settings 
     attention_problem_report(&r, p);
     if (p->geometry.varlen)
         attention_lengths_report(&r, &p->desc, &p->arrays);
+    if (p->fresh.given)
+        attention_append_report(&r, &p->fresh);
     report_text(&r, "layout", p->bhsd ? "bhsd" : "bshd");
     report_int(&r, "seed", (int64_t)p->seed);
     report_close(&r);
@@ -79,6 +81,8 @@ static void report_problem(const attention_problem *p, const attention_settings 
         report_line(&r, "rows      {rows_kept}");
         report_line(&r, "lengths   {lengths_text}");
     }
+    if (p->fresh.given)
+        report_line(&r, "append    {appended}");
     if (s->q == NULL)
         report_line(&r, "input     random, seed {seed}");
     report_print(&r, "attention", s->json);
@@ -104,6 +108,15 @@ static void report_time(const attention_problem *p, const attention_settings *s,
         printf("time      %.4f ms, %.1f TFLOP/s, %.0f GB/s (mean of %lld launches)\n", p->ms, tflops, gbs,
                (long long)p->repeat);
     }
+}
+
+/* Whether a launch left q, k and v as the append in double precision does. */
+static int verify_append(const attention_problem *p)
+{
+    for (int i = TENSOR_Q; i <= TENSOR_V && p->fresh.given; i++)
+        if (memcmp(p->fresh.before[i], p->tensor[i], attention_problem_bytes(p, i)) != 0)
+            return command_fail("attention", "--append: %s is wrong after it", attention_tensor_names[i]);
+    return COMMAND_OK;
 }
 
 /* The rows were written to files before: they are not needed any more. */
@@ -209,6 +222,8 @@ static int run_problem(attention_problem *p, const attention_settings *s)
         report_time(p, s, on_cpu);
     if (status == COMMAND_OK)
         status = write_outputs(p, s);
+    if (status == COMMAND_OK && s->verify && !on_cpu)
+        status = verify_append(p);
     if (status == COMMAND_OK && s->verify)
         status = run_verify(p, s);
     device_close(&gpu);
@@ -226,6 +241,9 @@ int cmd_attention(int argc, char **argv)
               {"lse", OPTION_TEXT, &s.lse,
                "FILE  write the log-sum-exp, float32 [batch, heads, rows]; of packed q [heads, rows]"},
               ATTENTION_OPTIONS(&s, "2", "2048", "16"),
+              {"append", OPTION_INT, &s.append.rows, APPEND_OPTION_HELP},
+              {"rotary", OPTION_INT, &s.append.rotary, ROTARY_OPTION_HELP},
+              {"rotary-pairs", OPTION_FLAG, &s.append.pairs, ROTARY_PAIRS_OPTION_HELP},
               {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
               {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
               {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},

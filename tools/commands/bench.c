@@ -52,67 +52,102 @@ static bool parse_mask(bench_settings *s, const attention_mask_words *mask, doub
     return true;
 }
 
-static bool parse_settings(bench_settings *s, const char *dims, const char *lengths, const char *dtype)
+/* The benchmarks; head_dims: the default of --head-dim. */
+#define BENCHMARKS "attention, decode, serving, gemm, vector-add, start-up, layout or emu"
+#define SYNOPSIS   "ptxpack bench attention|decode|serving|gemm|vector-add|start-up|layout|emu [options]"
+typedef struct benchmark {
+    const char *word;
+    int (*run)(const bench_settings *settings);
+    const char *head_dims;
+    bool        e4m3; /* --dtype may be that */
+} benchmark;
+static const benchmark benchmarks[] = {
+    {"attention", bench_attention, "64,128,256", true},
+    {"decode", bench_decode, "128", false},
+    {"serving", bench_serving, "128", false},
+    {"gemm", bench_gemm, "128", true},
+    {"vector-add", bench_vector_add, "128", true},
+    {"start-up", bench_start_up, "128", true},
+    {"layout", bench_layout, "128", true},
+    {"emu", bench_emu, "128", true},
+};
+
+/* NULL after a line on stderr. */
+static const benchmark *find_benchmark(const char *word)
 {
-    if (!parse_list("head-dim", dims, &s->head_dims) || !parse_list("seqlen", lengths, &s->lengths))
+    for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
+        if (strcmp(word, benchmarks[i].word) == 0)
+            return &benchmarks[i];
+    command_fail("bench", "\"%s\" is not " BENCHMARKS, word);
+    return NULL;
+}
+
+/* What the options say as text. */
+typedef struct bench_texts {
+    const char          *dims, *lengths, *dtype, *sizes, *rows; /* NULL: not given */
+    attention_mask_words mask;
+    double               softcap;
+} bench_texts;
+
+static bool parse_settings(bench_settings *s, const bench_texts *t, const benchmark *chosen)
+{
+    if (!parse_list("head-dim", t->dims != NULL ? t->dims : chosen->head_dims, &s->head_dims) ||
+        !parse_list("seqlen", t->lengths, &s->lengths) ||
+        (t->sizes != NULL && !parse_list("size", t->sizes, &s->sizes)) ||
+        (t->rows != NULL && !parse_list("rows", t->rows, &s->table_rows)))
         return false;
-    s->dtype = ptxpack_dtype_of(dtype);
+    s->dtype = ptxpack_dtype_of(t->dtype);
     if (s->dtype == 0) {
-        command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", dtype);
+        command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", t->dtype);
+        return false;
+    }
+    if (s->dtype == PTXPACK_E4M3 && !chosen->e4m3) {
+        command_fail("bench", "--dtype: %s is f16 or bf16", chosen->word);
         return false;
     }
     if (s->rounds < 1 || s->rounds > 1000) {
         command_fail("bench", "--rounds: %lld is not between 1 and 1000", (long long)s->rounds);
         return false;
     }
-    return true;
+    if (s->queries < 1 || s->queries > 1024) {
+        command_fail("bench", "--queries: %lld is not between 1 and 1024", (long long)s->queries);
+        return false;
+    }
+    return parse_mask(s, &t->mask, t->softcap);
 }
 
 int cmd_bench(int argc, char **argv)
 {
-    static const struct {
-        const char *word;
-        int (*run)(const bench_settings *settings);
-    } benchmarks[] = {
-        {"attention", bench_attention}, {"gemm", bench_gemm},     {"vector-add", bench_vector_add},
-        {"start-up", bench_start_up},   {"layout", bench_layout}, {"emu", bench_emu},
-    };
-    bench_settings       s = {.rounds = 9, .seed = 1};
-    const char          *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *dtype = "bf16";
-    const char          *sizes = NULL;
-    attention_mask_words mask = {NULL, NULL, NULL};
-    double               softcap = 0;
-    const option         rows[] = {
-                {"head-dim", OPTION_TEXT, &dims, "N,...  (attention; default 64,128,256)"},
-                {"seqlen", OPTION_TEXT, &lengths, "N,...  (attention; default 512 to 16384)"},
-                {"causal", OPTION_TEXT, &mask.causal, "yes|no|both  (attention; default both)"},
-                {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
-                {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
-                {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
-                {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
-                {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
-                {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
-                {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
-                {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
-                {"json", OPTION_FLAG, &s.json, "print JSON"},
-                {NULL, OPTION_FLAG, NULL, NULL},
+    bench_settings s = {.rounds = 9, .seed = 1, .queries = 1};
+    bench_texts    t = {.lengths = "512,1024,2048,4096,8192,16384", .dtype = "bf16"};
+    const option   rows[] = {
+          {"head-dim", OPTION_TEXT, &t.dims,
+           "N,...  (attention, default 64,128,256; decode, serving, default 128)"},
+          {"seqlen", OPTION_TEXT, &t.lengths, "N,...  (attention; default 512 to 16384)"},
+          {"causal", OPTION_TEXT, &t.mask.causal, "yes|no|both  (attention; default both)"},
+          {"window", OPTION_TEXT, &t.mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
+          {"align", OPTION_TEXT, &t.mask.align, ALIGN_OPTION_HELP},
+          {"softcap", OPTION_REAL, &t.softcap, SOFTCAP_OPTION_HELP " (attention)"},
+          {"rows", OPTION_TEXT, &t.rows, "N,...  of the table, from 1 (decode; default all)"},
+          {"queries", OPTION_INT, &s.queries, "N  query rows of a sequence, causal (decode; default 1)"},
+          {"part", OPTION_TEXT, &s.part,
+           "decode|mixed|packed|chunks|append|merge|loop,...  (serving; default all)"},
+          {"size", OPTION_TEXT, &t.sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
+          {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
+          {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
+          {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
+          {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
+          {"json", OPTION_FLAG, &s.json, "print JSON"},
+          {NULL, OPTION_FLAG, NULL, NULL},
     };
     int words = 0;
-    int status = command_options(argc, argv,
-                                 "ptxpack bench attention|gemm|vector-add|start-up|layout|emu [options]", rows,
-                                 &words);
+    int status = command_options(argc, argv, SYNOPSIS, rows, &words);
     if (status >= 0)
         return status;
     if (words != 1) {
-        command_fail("bench", "name a benchmark: attention, gemm, vector-add, start-up, layout or emu");
+        command_fail("bench", "name a benchmark: " BENCHMARKS);
         return COMMAND_USAGE;
     }
-    if ((sizes != NULL && !parse_list("size", sizes, &s.sizes)) || !parse_settings(&s, dims, lengths, dtype) ||
-        !parse_mask(&s, &mask, softcap))
-        return COMMAND_USAGE;
-    for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
-        if (strcmp(argv[1], benchmarks[i].word) == 0)
-            return benchmarks[i].run(&s);
-    command_fail("bench", "\"%s\" is not attention, gemm, vector-add, start-up, layout or emu", argv[1]);
-    return COMMAND_USAGE;
+    const benchmark *chosen = find_benchmark(argv[1]);
+    return chosen != NULL && parse_settings(&s, &t, chosen) ? chosen->run(&s) : COMMAND_USAGE;
 }

@@ -16,10 +16,9 @@ static const struct {
     unsigned    bit;
     const char *name;
 } flags[] = {
-    {PTXPACK_VARIANT_NO_SPILLS, "no spills"},
-    {PTXPACK_VARIANT_WHOLE_PROGRAM, "whole program"},
-    {PTXPACK_VARIANT_ARCH_SPECIFIC, "arch specific"},
-    {PTXPACK_VARIANT_NO_BF16, "no bf16"},
+    {PTXPACK_VARIANT_NO_SPILLS, "no spills"},         {PTXPACK_VARIANT_WHOLE_PROGRAM, "whole program"},
+    {PTXPACK_VARIANT_ARCH_SPECIFIC, "arch specific"}, {PTXPACK_VARIANT_NO_BF16, "no bf16"},
+    {PTXPACK_VARIANT_OVERLAPS, "overlaps"},
 };
 enum { FLAGS = sizeof flags / sizeof flags[0] };
 

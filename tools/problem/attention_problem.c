@@ -26,6 +26,7 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .repeat = OPTION_NOT_GIVEN,
                                 .pack = OPTION_NOT_GIVEN,
                                 .lengths = {.page = OPTION_NOT_GIVEN},
+                                .append = {.rows = OPTION_NOT_GIVEN, .rotary = OPTION_NOT_GIVEN},
                                 .otherwise = {2, 2048, 16},
                                 .scale = NAN, /* not given */
                                 .layout = "bshd",
@@ -60,7 +61,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)
         return REFUSE("--pack: %lld is neither 0 nor 1", (long long)s->pack);
     if (s->parts > 0 || s->pack != OPTION_NOT_GIVEN)
-        d->reserved = ATTENTION_PARTS + (uint32_t)s->parts + (s->pack == 1 ? ATTENTION_PACK : 0);
+        d->split_rows = ATTENTION_PARTS + (int32_t)s->parts + (s->pack == 1 ? ATTENTION_PACK : 0);
     d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */
     d->softcap = (float)s->softcap;
     return true;
@@ -93,6 +94,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
         return false;
     set_strides(p);
     p->desc.size = sizeof p->desc;
+    if (!attention_append_describe(s->subcommand, &s->append, &p->arrays, &p->desc, &p->fresh))
+        return false;
     if (ptxpack_attention_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
         return REFUSE("%s", line);
     for (int i = 0; i < TENSOR_COUNT; i++)
@@ -129,7 +132,8 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
     int64_t                 batch = listed_or(attention_lengths_batch(a), s->otherwise.batch);
     int64_t                 rows = s->otherwise.seqlen_q;
     bool                    own = a->list[ARRAY_LENGTHS_KV].given; /* a decoding step, unless more is said */
-    int64_t                 seqlen_q = given_or(s->seqlen_q, listed_or(longest_q, own ? 1 : rows));
+    int64_t                 step = s->append.rows > 0 ? s->append.rows : 1;
+    int64_t                 seqlen_q = given_or(s->seqlen_q, listed_or(longest_q, own ? step : rows));
     int64_t                 seqlen_kv = given_or(s->seqlen_kv, listed_or(longest_kv, own ? rows : seqlen_q));
     return to_extent(s, "batch", given_or(s->batch, batch), &d->batch) &&
            to_extent(s, "seqlen-q", seqlen_q, &d->seqlen_q) &&
@@ -170,6 +174,10 @@ static int make_random(const attention_settings *s, attention_problem *p)
         else
             random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
+    const char *why;
+    if (p->fresh.given &&
+        !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->fresh, &why))
+        return command_fail(s->subcommand, "%s", why);
     return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
 }
 
@@ -306,6 +314,8 @@ static bool takes_files(const attention_settings *s)
                                           : l->rows_kv != NULL        ? "rows-kv"
                                           : l->row_map != NULL        ? "row-map"
                                                                       : NULL;
+    if (s->append.rows != OPTION_NOT_GIVEN || s->append.rotary != OPTION_NOT_GIVEN)
+        return REFUSE("--%s is for random input", s->append.rows != OPTION_NOT_GIVEN ? "append" : "rotary");
     return name == NULL || REFUSE("--%s is for random input; rows of files are dense", name);
 }
 
@@ -342,4 +352,5 @@ void attention_problem_free(attention_problem *p)
         free(p->descale[i]);
     free(p->lse);
     attention_lengths_free(&p->arrays);
+    attention_append_free(&p->fresh);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "host/attention/inspect.h"
+#include "attention_append.h"
 #include "attention_lengths.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"
@@ -24,6 +25,7 @@ typedef struct attention_settings {
     } otherwise; /* where these are not given, and no list says them */
     attention_mask_words    mask;
     attention_lengths_words lengths;
+    attention_append_words  append;
     const char             *layout, *dtype, *cpu, *device;
     double                  scale, softcap;
     int64_t                 seed, repeat;
@@ -61,11 +63,13 @@ typedef struct attention_settings {
 attention_settings attention_settings_of(const char *subcommand);
 
 /* The problem, its tensors in host memory, and its results.  Of sequences with lengths of their own all that is
- * not a row of a sequence is NaN in random inputs, and 0 in the results. */
+ * not a row of a sequence is NaN in random inputs, and 0 in the results.  Where rows are appended, q, k and v are as they
+ * are after that. */
 typedef struct attention_problem {
     ptxpack_attention_desc desc;
     attention_geometry     geometry;
     attention_arrays       arrays;
+    attention_new_rows     fresh;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];
     float                 *descale[TENSOR_O]; /* of q, k and v; NULL: all are 1 */

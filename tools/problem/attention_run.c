@@ -59,14 +59,34 @@ static void announce(const device *gpu, const attention_problem *p)
         fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
 }
 
+/* An input, as it is before the launch. */
+static bool upload_input(device *gpu, const attention_problem *p, int tensor, uint64_t *address)
+{
+    const void *before = p->fresh.given ? p->fresh.before[tensor] : p->tensor[tensor];
+    return device_alloc(gpu, address, attention_problem_bytes(p, tensor)) &&
+           device_upload(gpu, *address, before, attention_problem_bytes(p, tensor));
+}
+
+/* The outputs; and q, k and v, if the launch wrote to them. */
+static bool download(device *gpu, attention_problem *p, const ptxpack_attention_buffers *b)
+{
+    const uint64_t inputs[TENSOR_O] = {b->q, b->k, b->v};
+    bool           ok = device_download(gpu, p->tensor[TENSOR_O], b->o, attention_problem_bytes(p, TENSOR_O)) &&
+              device_download(gpu, p->lse, b->lse, p->lse_count * sizeof(float));
+    for (int i = TENSOR_Q; i <= TENSOR_V && ok && p->fresh.given; i++)
+        ok = device_download(gpu, p->fresh.before[i], inputs[i], attention_problem_bytes(p, i));
+    return ok;
+}
+
 int attention_run(device *gpu, attention_problem *p, const attention_settings *s)
 {
-    ptxpack_attention_plan   *plan = NULL;
-    ptxpack_attention_buffers b = {.size = sizeof b};
-    uint64_t                 *addresses[TENSOR_COUNT] = {&b.q, &b.k, &b.v, &b.o};
-    uint64_t                 *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
-    size_t                    scale_bytes = p->descale_count * sizeof(float);
-    double                    started = now_ms();
+    ptxpack_attention_plan          *plan = NULL;
+    ptxpack_attention_buffers        b = {.size = sizeof b};
+    ptxpack_attention_append_buffers append;
+    uint64_t                        *addresses[TENSOR_O] = {&b.q, &b.k, &b.v};
+    uint64_t                        *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
+    size_t                           scale_bytes = p->descale_count * sizeof(float);
+    double                           started = now_ms();
     announce(gpu, p);
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
@@ -74,24 +94,27 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
     double ready_ms = now_ms() - started;
     progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
-    for (int i = 0; i < TENSOR_COUNT && ok; i++)
-        ok = device_alloc(gpu, addresses[i], attention_problem_bytes(p, i)) &&
-             (i == TENSOR_O || device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
+    for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
+        ok = upload_input(gpu, p, i, addresses[i]);
+    if (p->fresh.given && ok) {
+        ok = attention_append_upload(gpu, &p->fresh, &append);
+        b.append = &append;
+    }
     for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
         ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
-    ok = ok && device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
+    ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
+         device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
          (!p->geometry.varlen || upload_lengths(gpu, p, &b)) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
-         time_launches(gpu, plan, &b, p->repeat, &p->ms) &&
-         device_download(gpu, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
-         device_download(gpu, p->lse, b.lse, p->lse_count * sizeof(float));
+         time_launches(gpu, plan, &b, p->repeat, &p->ms) && download(gpu, p, &b);
     progress_end();
     if (ok) {
         report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);
     }
     free_buffers(gpu, &b);
+    attention_append_release(gpu, &p->fresh);
     ptxpack_attention_plan_free(plan);
     return ok ? COMMAND_OK : command_fail(s->subcommand, "%s", gpu->line);
 }

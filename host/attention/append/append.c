@@ -6,12 +6,6 @@
 
 #include "op.h"
 
-struct ptxpack_attention_append_plan {
-    plan_head        head;
-    append_geometry  geometry;
-    append_arguments arguments; /* all but what a launch brings */
-};
-
 /* ---- the row ------------------------------------------------------------------------------------------ */
 /* What a row says: the elements of 16 bytes, and the threads of a block, each of which does one unit. */
 typedef struct append_layout {
@@ -188,6 +182,16 @@ static ptxpack_status check(const plan_head *head, const void *buffers, char lin
                         (const ptxpack_attention_append_buffers *)buffers, line);
 }
 
+/* What comes with a launch; before `launch` was there it ended there. */
+const plan_struct append_buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_attention_append_buffers",
+    .size = sizeof(ptxpack_attention_append_buffers),
+    .older = {offsetof(ptxpack_attention_append_buffers, launch)},
+    .launch_at = offsetof(ptxpack_attention_append_buffers, launch),
+};
+_Static_assert(sizeof(ptxpack_attention_append_buffers) <= sizeof(plan_room),
+               "plan_room has room for the buffers");
 static const plan_method *const methods[] = {&append_method};
 _Static_assert(sizeof(append_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_attention_append_desc) <= sizeof(plan_room),
@@ -205,6 +209,7 @@ const plan_op append_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &append_buffers_struct,
     .check = check,
     .builds = 2 * ROTARIES,
     .build = build,

@@ -24,6 +24,20 @@
  *          starts_new[i], are taken as these, those below 0 as 0.  A new row that has no place - before row 0, from
  *          row seqlen_kv on, in a page that is not one of rows_kv (as -1), in a sequence that row_map does not give as
  *          one of rows_kv - is dropped.  Nothing but the new rows is written.
+ * In one call   A descriptor of this file may be a part of an attention's (ptxpack_attention_desc.append), and so may the
+ *          buffers: each launch of that plan then appends and attends, on one stream, with nothing of the host in between.
+ *          What both state must agree, and may be 0 here, which means "as the attention's".  In the descriptor these
+ *          are dtype, batch, seqlen_kv, heads_kv, head_dim, kv_rows, rows_kv, page_rows, table_width, PTXPACK_ROW_MAP and
+ *          the strides of k and v; seqlen_new 0 means seqlen_q.  In the buffers these are k, v, lengths_kv, row_map and
+ *          page_table; left_pad 0 means the attention's, if it has one, and may be another, as it is about positions.
+ *          The attention's options include PTXPACK_LENGTHS_KV, and its lengths count the new rows.
+ *          Where heads_q is not 0, the attention's q is what is rotated: it is q_out, with its strides, and may be 0
+ *          here.  `q` is where its rows come from; address 0 means that they are rotated in place, strides of 0 mean those
+ *          of q_out.  If it is elsewhere, o may be there.  All rows of q are rotated, so that they are as many as the new rows, and stored as these: new_rows,
+ *          rows_new, PTXPACK_LENGTHS_NEW, starts_new and lengths_new are the attention's q_rows, rows_q,
+ *          PTXPACK_LENGTHS_Q, starts_q and lengths_q, and may be 0 here.  Where heads_q is 0, a sequence may have other
+ *          numbers of new rows than of query rows, and new_rows and options say how they are stored; addresses of
+ *          starts_new and lengths_new of 0 mean those of q.
  * Memory, errors and threads are as attention.h says.  The kernel is ptx/kv_cache/append.ptx. */
 #ifndef PTXPACK_ATTENTION_APPEND_H
 #define PTXPACK_ATTENTION_APPEND_H
@@ -66,7 +80,7 @@ typedef struct ptxpack_attention_append_desc {
 /* Device addresses.  Those of tensors, cos and sin are multiples of 16 bytes.  What the descriptor does not ask for is
  * ignored.  k_new, v_new and q may be parts of one tensor. */
 typedef struct ptxpack_attention_append_buffers {
-    uint32_t size;                    /* = sizeof(ptxpack_attention_append_buffers) */
+    uint32_t size;                    /* = sizeof(ptxpack_attention_append_buffers); an older one is fine */
     uint64_t k_new, v_new;            /* read */
     uint64_t k, v;                    /* the new rows are written */
     uint64_t q;                       /* read */
@@ -76,6 +90,8 @@ typedef struct ptxpack_attention_append_buffers {
     uint64_t lengths_new, starts_new; /* [batch]; [batch + 1], packed */
     uint64_t row_map, left_pad;       /* [batch] */
     uint64_t page_table;              /* [batch][table_width]; only the entries of new rows are read */
+    uint32_t launch;                  /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved;                /* 0 */
 } ptxpack_attention_append_buffers;
 
 typedef struct ptxpack_attention_append_plan ptxpack_attention_append_plan;
@@ -95,7 +111,7 @@ PTXPACK_API const ptxpack_kernel *ptxpack_attention_append_kernel(const ptxpack_
 /* Append, on `stream` (NULL: the default stream of the plan's context).  Two sequences must not have a page, or a
  * sequence of the cache, in common that both write.
  *   PTXPACK_E_ARG     a pointer is null or misaligned; the address range of k, v or q_out overlaps an input, but for q
- *                     in place and parts of one tensor; k and v are the same
+ *                     in place and parts of one tensor; k and v are the same; `launch` has unknown bits
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_append(const ptxpack_attention_append_plan    *plan,
@@ -108,7 +124,7 @@ typedef struct ptxpack_attention_append_inputs {
     const int32_t *lengths_kv, *lengths_new, *starts_new, *row_map, *left_pad, *page_table;
 } ptxpack_attention_append_inputs;
 
-/* Compute the same on the CPU in double precision, to check results.  k, v and q_out, with the strides of the
+/* Compute the append on the CPU in double precision, to check results.  k, v and q_out, with the strides of the
  * descriptor, are doubles, and each may be NULL; what a launch would not write keeps what it holds.  After an error the
  * line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG     as for the plan, or an input is NULL, or a sequence has new rows beyond seqlen_new or rows_new;
@@ -116,6 +132,18 @@ typedef struct ptxpack_attention_append_inputs {
 PTXPACK_API ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append_desc   *desc,
                                                               const ptxpack_attention_append_inputs *inputs,
                                                               double *k, double *v, double *q_out);
+
+/* An append and an attention in one call, on the CPU, to check results: `desc` has an append.  q, k and v are in HOST
+ * memory.  The new rows are written to k and v, and the rotated ones to q, computed in double precision and rounded once;
+ * then o and lse are computed from these, as by ptxpack_attention_reference_lengths, unless both are NULL.  In `inputs` q NULL means that q is
+ * rotated in place, and an array that is NULL is that of `lengths`.  After an error the line is ptxpack_detail(NULL).
+ *   PTXPACK_E_ARG     as for the plan and for both references; some rows may have been written
+ *   PTXPACK_E_MEMORY  the same */
+PTXPACK_API ptxpack_status ptxpack_attention_reference_append(const ptxpack_attention_desc          *desc,
+                                                              const ptxpack_attention_append_inputs *inputs,
+                                                              void *q, void *k, void *v,
+                                                              const ptxpack_attention_lengths *lengths,
+                                                              double *o, double *lse);
 #ifdef __cplusplus
 }
 #endif

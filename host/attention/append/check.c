@@ -5,7 +5,7 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-enum { PIECE = 8 /* elements of 16 bytes */, MOST_DIM = 1024, MOST_PAGE = 1024 };
+enum { PIECE = 8 /* elements of 16 bytes */, MOST_DIM = APPEND_MOST_DIM, MOST_PAGE = 1024 };
 
 const char *const append_tensor_names[APPEND_TENSORS] = {"k_new", "v_new", "q", "k", "v", "q_out"};
 const char *const append_array_names[APPEND_ARRAYS] = {"lengths_kv", "lengths_new", "starts_new",
@@ -172,17 +172,11 @@ static bool may_overlap(const append_geometry *g, int written, int other, bool s
     return written == APPEND_Q_OUT && new_rows && !same_address;
 }
 
-ptxpack_status append_check(const append_geometry *g, const ptxpack_attention_append_buffers *b,
-                            char line[PLAN_LINE])
+void append_list_memory(const append_geometry *g, const ptxpack_attention_append_buffers *b,
+                        memory_range ranges[APPEND_RANGES])
 {
-    enum { COS = APPEND_TENSORS, SIN, ARRAYS, RANGES = ARRAYS + APPEND_ARRAYS };
-    if (b == NULL)
-        return refuse(line, "buffers is NULL");
-    if (b->size != sizeof *b)
-        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_append_buffers) is %zu",
-                      (unsigned)b->size, sizeof *b);
+    enum { COS = APPEND_TENSORS, SIN, ARRAYS };
     const uint64_t tensors[APPEND_TENSORS] = {b->k_new, b->v_new, b->q, b->k, b->v, b->q_out};
-    memory_range   ranges[RANGES];
     for (int i = 0; i < APPEND_TENSORS; i++) {
         uint64_t bytes = g->tensor[i].bytes;
         ranges[i] = (memory_range){append_tensor_names[i], bytes != 0 ? tensors[i] : 0, bytes, 16, bytes == 0};
@@ -193,13 +187,25 @@ ptxpack_status append_check(const append_geometry *g, const ptxpack_attention_ap
     for (int i = 0; i < APPEND_ARRAYS; i++)
         ranges[ARRAYS + i] = (memory_range){append_array_names[i], append_array(g, b, i), g->array_bytes[i], 4,
                                             g->array_bytes[i] == 0};
-    for (int i = 0; i < RANGES; i++) {
+}
+
+ptxpack_status append_check(const append_geometry *g, const ptxpack_attention_append_buffers *b,
+                            char line[PLAN_LINE])
+{
+    memory_range ranges[APPEND_RANGES];
+    if (b == NULL)
+        return refuse(line, "buffers is NULL");
+    if (b->size != sizeof *b)
+        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_append_buffers) is %zu",
+                      (unsigned)b->size, sizeof *b);
+    append_list_memory(g, b, ranges);
+    for (int i = 0; i < APPEND_RANGES; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);
         if (status != PTXPACK_OK)
             return status;
     }
     for (int written = APPEND_K; written <= APPEND_Q_OUT; written++)
-        for (int i = 0; i < RANGES; i++) {
+        for (int i = 0; i < APPEND_RANGES; i++) {
             bool           earlier = i < written || i > APPEND_Q_OUT; /* each pair once */
             bool           same = ranges[written].address == ranges[i].address;
             ptxpack_status status = !earlier || may_overlap(g, written, i, same)

@@ -8,6 +8,7 @@
 
 enum { APPEND_K_NEW, APPEND_V_NEW, APPEND_Q, APPEND_K, APPEND_V, APPEND_Q_OUT, APPEND_TENSORS };
 extern const char *const append_tensor_names[APPEND_TENSORS];
+enum { APPEND_MOST_DIM = 1024 }; /* head_dim */
 
 /* The arrays of a launch, in the order of every table about them. */
 enum {
@@ -31,14 +32,25 @@ typedef struct append_geometry {
     int64_t row_units;           /* of all heads of K, V and Q */
 } append_geometry;
 
+struct ptxpack_attention_append_plan {
+    plan_head        head;
+    append_geometry  geometry;
+    append_arguments arguments; /* all but what a launch brings */
+};
+
 extern const plan_op append_op; /* its descriptor is a ptxpack_attention_append_desc */
 
 /* PTXPACK_E_ARG, with the line of the field */
 ptxpack_status append_resolve(const ptxpack_attention_append_desc *desc, append_geometry *out,
                               char line[PLAN_LINE]);
-/* The same for the addresses of a launch. */
+/* What comes with a launch; and the same for its addresses. */
+extern const plan_struct append_buffers_struct;
 ptxpack_status append_check(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers,
                             char line[PLAN_LINE]);
+/* What a launch reads and writes: the tensors, cos and sin, the arrays. */
+enum { APPEND_RANGES = APPEND_TENSORS + 2 + APPEND_ARRAYS };
+void append_list_memory(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers,
+                        memory_range ranges[APPEND_RANGES]);
 /* Array `id` of the buffers, if the geometry asks for it; otherwise 0. */
 uint64_t append_array(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers, int id);
 

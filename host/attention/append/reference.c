@@ -1,7 +1,8 @@
-/* reference.c - the append on the CPU, in double precision; and where each new row goes, from arrays in host memory. */
+/* reference.c - the append on the CPU, in double precision, alone and before an attention; and where each new row goes, from
+ * arrays in host memory. */
 #include <stdlib.h>
 
-#include "op.h"
+#include "attached.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
@@ -78,17 +79,28 @@ static double rotated(const ptxpack_attention_append_desc *d, const ptxpack_atte
     return second ? y * c + x * s : x * c - y * s;
 }
 
-/* One row of all heads of K or Q, or with `position` below 0 of V. */
+/* Where rows are written: as doubles, or rounded to elements of the type, or nowhere. */
+typedef struct append_target {
+    double *exact;
+    void   *elements;
+} append_target;
+
+/* One row of all heads of K or Q, or with `position` below 0 of V; q may be in place. */
 static void copy_row(const ptxpack_attention_append_desc *d, const ptxpack_attention_append_inputs *in,
                      int32_t heads, const void *from, const memory_tensor *ft, int64_t from_batch,
-                     int64_t from_row, double *to, const memory_tensor *tt, int64_t to_batch, int64_t to_row,
-                     int64_t position)
+                     int64_t from_row, const append_target *to, const memory_tensor *tt, int64_t to_batch,
+                     int64_t to_row, int64_t position)
 {
-    for (int32_t h = 0; to != NULL && h < heads; h++) {
+    double head[APPEND_MOST_DIM];
+    for (int32_t h = 0; h < heads; h++) {
         int64_t at = index_of(ft, from_batch, from_row, h), place = index_of(tt, to_batch, to_row, h);
         for (int32_t e = 0; e < d->head_dim; e++)
-            to[place + e] = position < 0 ? ptxpack_element(d->dtype, from, (size_t)(at + e))
-                                         : rotated(d, in, from, at, e, position);
+            head[e] = position < 0 ? ptxpack_element(d->dtype, from, (size_t)(at + e))
+                                   : rotated(d, in, from, at, e, position);
+        for (int32_t e = 0; e < d->head_dim && to->exact != NULL; e++)
+            to->exact[place + e] = head[e];
+        for (int32_t e = 0; e < d->head_dim && to->elements != NULL; e++)
+            ptxpack_set_element(d->dtype, to->elements, (size_t)(place + e), (float)head[e]);
     }
 }
 
@@ -112,9 +124,8 @@ static ptxpack_status check_inputs(const ptxpack_attention_append_desc   *d,
     return PTXPACK_OK;
 }
 
-ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append_desc   *d,
-                                                  const ptxpack_attention_append_inputs *in, double *k,
-                                                  double *v, double *q_out)
+static ptxpack_status append(const ptxpack_attention_append_desc *d, const ptxpack_attention_append_inputs *in,
+                             const append_target *k, const append_target *v, const append_target *q_out)
 {
     char                 line[PLAN_LINE];
     append_geometry      g;
@@ -143,4 +154,55 @@ ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append
         }
     }
     return status;
+}
+
+/* ---- the public references ---------------------------------------------------------------------------- */
+ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append_desc   *desc,
+                                                  const ptxpack_attention_append_inputs *inputs, double *k,
+                                                  double *v, double *q_out)
+{
+    const append_target to[] = {{k, NULL}, {v, NULL}, {q_out, NULL}};
+    return append(desc, inputs, &to[0], &to[1], &to[2]);
+}
+
+/* The arrays that `in` leaves out are those of the attention. */
+static void take_lengths(ptxpack_attention_append_inputs *in, const ptxpack_attention_lengths *l)
+{
+    const int32_t **const own[] = {&in->lengths_kv, &in->lengths_new, &in->starts_new,
+                                   &in->row_map,    &in->left_pad,    &in->page_table};
+    const int32_t *const  other[] = {l->lengths_kv, l->lengths_q, l->starts_q,
+                                     l->row_map,    l->left_pad,  l->page_table};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (*own[i] == NULL)
+            *own[i] = other[i];
+}
+
+ptxpack_status ptxpack_attention_reference_append(const ptxpack_attention_desc          *desc,
+                                                  const ptxpack_attention_append_inputs *inputs, void *q,
+                                                  void *k, void *v, const ptxpack_attention_lengths *lengths,
+                                                  double *o, double *lse)
+{
+    ptxpack_attention_desc          whole;
+    ptxpack_attention_append_desc   d;
+    ptxpack_attention_append_inputs in;
+    char                            line[PLAN_LINE];
+    const append_target             to[] = {{NULL, k}, {NULL, v}, {NULL, q}};
+    ptxpack_status                  status = attention_whole_desc(desc, &whole, line);
+    if (status == PTXPACK_OK && (inputs == NULL || lengths == NULL))
+        status = refuse(line, "%s is NULL", inputs == NULL ? "inputs" : "lengths");
+    if (status == PTXPACK_OK && (q == NULL || k == NULL || v == NULL))
+        status = refuse(line, "%s is NULL", q == NULL ? "q" : k == NULL ? "k" : "v");
+    if (status == PTXPACK_OK && whole.append == NULL)
+        status = refuse(line, "desc.append is NULL");
+    if (status == PTXPACK_OK)
+        status = attached_describe(&whole, &d, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    in = *inputs;
+    in.q = in.q != NULL ? in.q : q;
+    take_lengths(&in, lengths);
+    status = append(&d, &in, &to[0], &to[1], &to[2]);
+    return status == PTXPACK_OK && (o != NULL || lse != NULL)
+               ? ptxpack_attention_reference_lengths(&whole, q, k, v, NULL, lengths, o, lse)
+               : status;
 }

@@ -151,6 +151,16 @@ static ptxpack_status check(const plan_head *head, const void *buffers, char lin
                        (const ptxpack_attention_merge_buffers *)buffers, line);
 }
 
+/* What comes with a launch; before `launch` was there it ended there. */
+static const plan_struct buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_attention_merge_buffers",
+    .size = sizeof(ptxpack_attention_merge_buffers),
+    .older = {offsetof(ptxpack_attention_merge_buffers, launch)},
+    .launch_at = offsetof(ptxpack_attention_merge_buffers, launch),
+};
+_Static_assert(sizeof(ptxpack_attention_merge_buffers) <= sizeof(plan_room),
+               "plan_room has room for the buffers");
 static const plan_method *const methods[] = {&merge_method};
 _Static_assert(sizeof(merge_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(merge_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
@@ -166,6 +176,7 @@ const plan_op merge_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .buffers = &buffers_struct,
     .check = check,
     .builds = 2,
     .build = build,

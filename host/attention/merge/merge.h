@@ -43,10 +43,12 @@ typedef struct ptxpack_attention_merge_desc {
 
 /* Device addresses.  Those of o are multiples of 16 bytes, those of the lse of 4. */
 typedef struct ptxpack_attention_merge_buffers {
-    uint32_t size;                   /* = sizeof(ptxpack_attention_merge_buffers) */
+    uint32_t size;                   /* = sizeof(ptxpack_attention_merge_buffers); an older one is fine */
     uint64_t o_a, lse_a, o_b, lse_b; /* read */
     uint64_t o;                      /* written; may be o_a or o_b, with the same strides and type */
     uint64_t lse;                    /* written; may be lse_a or lse_b; 0: it is not wanted */
+    uint32_t launch;                 /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t reserved;               /* 0 */
 } ptxpack_attention_merge_buffers;
 
 typedef struct ptxpack_attention_merge_plan ptxpack_attention_merge_plan;
@@ -64,7 +66,8 @@ PTXPACK_API void ptxpack_attention_merge_plan_free(ptxpack_attention_merge_plan 
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_merge_kernel(const ptxpack_attention_merge_plan *plan);
 
 /* Merge, on `stream` (NULL: the default stream of the plan's context).
- *   PTXPACK_E_ARG     a pointer is null or misaligned, or o or lse overlaps another buffer that it is not equal to
+ *   PTXPACK_E_ARG     a pointer is null or misaligned, or o or lse overlaps another buffer that it is not equal to, or
+ *                     `launch` has unknown bits
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_merge(const ptxpack_attention_merge_plan    *plan,

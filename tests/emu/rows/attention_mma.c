@@ -42,6 +42,7 @@ static int run_problem(const char *choice, const char *arch, const char *type, i
                             .dtype = type,
                             .repeat = 1,
                             .lengths = {.page = OPTION_NOT_GIVEN},
+                            .append = {.rows = OPTION_NOT_GIVEN, .rotary = OPTION_NOT_GIVEN},
                             .mask = {.causal = ""}};
     device             d = {.handle = NULL};
     setenv("PTXPACK_ARCH", arch, 1);

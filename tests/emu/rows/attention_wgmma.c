@@ -50,6 +50,7 @@ static int draw(random_state *random, const ptxpack_variant *row, attention_prob
                                      : pick(random, 0, 1) != 0 ? "bf16"
                                                                : "f16",
                             .lengths = {.page = OPTION_NOT_GIVEN},
+                            .append = {.rows = OPTION_NOT_GIVEN, .rotary = OPTION_NOT_GIVEN},
                             .mask = {.causal = ""}};
     int                status = attention_problem_make(&s, p);
     draw_mask(random, &p->desc);

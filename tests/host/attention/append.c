@@ -103,8 +103,8 @@ static void bad_descriptors_are_refused(void **state)
 
 /* Every buffer is far from the others; then one address is changed. */
 static const ptxpack_attention_append_buffers apart =
-    {sizeof apart, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000, 0x70000,
-     0x80000,      0x90000, 0,       0xa0000, 0,       0xb0000, 0xc0000};
+    {sizeof apart, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000, 0x70000, 0x80000,
+     0x90000,      0,       0xa0000, 0,       0xb0000, 0xc0000, 0,       0};
 
 static const struct {
     size_t      member;

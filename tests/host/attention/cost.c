@@ -24,7 +24,7 @@ static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t s
                                     .heads_q = heads,
                                     .heads_kv = heads,
                                     .head_dim = head_dim,
-                                    .reserved = ATTENTION_PARTS + 1};
+                                    .split_rows = ATTENTION_PARTS + 1};
 }
 
 static attention_geometry resolve(const ptxpack_attention_desc *d)
@@ -230,7 +230,7 @@ static void waves_are_whole(void **state)
 static attention_split split_of(int32_t head_dim, int block_m, int block_n, ptxpack_attention_desc d)
 {
     const ptxpack_variant *row = row_of(WGMMA, 90, head_dim, block_m);
-    d.reserved = 0;
+    d.split_rows = 0;
     attention_geometry g = resolve(&d);
     assert_int_equal(ptxpack_variant_parameter(row, "BLOCK_N", 0), block_n);
     return attention_split_keys(row, &d, &g, &h200, 132);
@@ -274,14 +274,14 @@ static void wanted_parts_do_not_change_the_row(void **state)
     ptxpack_attention_desc d = problem(1, 300, 1000, 4, 128);
     const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128);
     double                 whole = cost(row, &d);
-    for (uint32_t parts = 1; parts <= ATTENTION_PARTS_MOST; parts++) {
-        d.reserved = ATTENTION_PARTS + parts;
+    for (int32_t parts = 1; parts <= ATTENTION_PARTS_MOST; parts++) {
+        d.split_rows = ATTENTION_PARTS + parts;
         attention_geometry g = resolve(&d);
         attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
         assert_true(s.used == (parts > 1) && s.most <= 8 && (s.most - 1) * s.blocks < 8); /* 8 blocks */
         assert_true(cost(row, &d) == whole);
     }
-    d.reserved = ATTENTION_PARTS + ATTENTION_ONE_PART;
+    d.split_rows = ATTENTION_PARTS + ATTENTION_ONE_PART;
     attention_geometry g = resolve(&d);
     attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
     assert_true(s.used && s.most == 1);
@@ -316,14 +316,14 @@ static void wanted_packing_does_not_change_the_row(void **state)
     ptxpack_attention_desc d = causal(problem(3, 300, 1000, 8, 128), 2);
     const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128), *large = row_of(WGMMA, 90, 128, 192);
     double                 plain = cost(row, &d);
-    d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 3;
+    d.split_rows = ATTENTION_PARTS + ATTENTION_PACK + 3;
     attention_geometry g = resolve(&d);
     attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
     assert_true(s.group == 4 && s.used && s.most == 3);
     assert_true(cost(row, &d) == plain);
-    d.reserved = ATTENTION_PARTS; /* the library's choice of parts, without packing */
+    d.split_rows = ATTENTION_PARTS; /* the library's choice of parts, without packing */
     assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1);
-    d.reserved = ATTENTION_PARTS + ATTENTION_PACK + 1;
+    d.split_rows = ATTENTION_PARTS + ATTENTION_PACK + 1;
     assert_int_equal(attention_split_keys(large, &d, &g, &h200, 132).group, 1); /* would spill */
     d.heads_kv = 8;
     assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1); /* nothing to pack */

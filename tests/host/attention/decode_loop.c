@@ -1,5 +1,5 @@
 /* decode_loop.c - a decoding loop on a fake driver: 1,000 launches of one plan, with lengths that grow in device memory, plan,
- * compile, load and allocate nothing. */
+ * compile, load and allocate nothing; also where each launch appends. */
 #include "tests/loader/loader_fixture.h"
 
 enum { STEPS = 1000, BATCH = 4, PAGE = 16, WIDTH = (STEPS + PAGE - 1) / PAGE };
@@ -60,6 +60,8 @@ static ptxpack *open_fake(struct fake_record **record)
 {
     static const char text[] = ".version \\[ISA/10].\\[ISA%10]\n.target sm_\\[ARCH]\n";
     mkdir(below("ptx/attention"), 0700);
+    mkdir(below("ptx/kv_cache"), 0700);
+    write_text(below("ptx/kv_cache/append.ptx"), text);
     write_text(below("ptx/attention/decode.ptx"), text);
     write_text(below("ptx/attention/mma.ptx"), text);
     ptxpack_options options = {.size = sizeof options, .ptxjit = "none", .on_compile = count_compilation};
@@ -69,16 +71,27 @@ static ptxpack *open_fake(struct fake_record **record)
     return handle;
 }
 
-static void a_thousand_steps_only_launch(void **state)
+static void launch_a_thousand_steps(bool appends)
 {
-    (void)state;
-    struct fake_record          *record;
-    ptxpack                     *handle = open_fake(&record);
-    const struct ptxpack_driver *cuda = ptxpack_driver_table(handle);
-    ptxpack_attention_plan      *plan;
-    ptxpack_deviceptr            lengths;
-    ptxpack_attention_buffers    b = {.size = sizeof b, .q = 1 << 28, .k = 2 << 28, .v = 3 << 28};
-    if (ptxpack_attention_plan_create(handle, &problem, &plan) != PTXPACK_OK)
+    const ptxpack_attention_append_desc    rotated = {.size = sizeof rotated,
+                                                      .heads_q = 8,
+                                                      .rotary_dim = 64,
+                                                      .positions = STEPS};
+    const ptxpack_attention_append_buffers new_rows = {.size = sizeof new_rows,
+                                                       .k_new = UINT64_C(7) << 28,
+                                                       .v_new = UINT64_C(8) << 28,
+                                                       .cos = UINT64_C(9) << 28,
+                                                       .sin = UINT64_C(10) << 28};
+    ptxpack_attention_desc                 desc = problem;
+    struct fake_record                    *record;
+    ptxpack                               *handle = open_fake(&record);
+    const struct ptxpack_driver           *cuda = ptxpack_driver_table(handle);
+    ptxpack_attention_plan                *plan;
+    ptxpack_deviceptr                      lengths;
+    ptxpack_attention_buffers              b = {.size = sizeof b, .q = 1 << 28, .k = 2 << 28, .v = 3 << 28};
+    desc.append = appends ? &rotated : NULL;
+    b.append = appends ? &new_rows : NULL;
+    if (ptxpack_attention_plan_create(handle, &desc, &plan) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(handle));
     assert_has(ptxpack_kernel_describe(ptxpack_attention_kernel(plan))->variant->id, "attention_decode");
     assert_true(compilations > 0 && record->loads > 0);
@@ -98,15 +111,30 @@ static void a_thousand_steps_only_launch(void **state)
     }
     counts after = counts_now(record);
     must_be_the_same(&before, &after);
-    assert_int_equal(record->launches, STEPS);
+    assert_int_equal(record->launches, appends ? 2 * STEPS : STEPS);
     assert_true(before.device_allocations == 1 && before.host_allocations > 0);
     cuda->cuMemFree(lengths);
     ptxpack_attention_plan_free(plan);
     ptxpack_close(handle);
 }
 
+static void a_thousand_steps_only_launch(void **state)
+{
+    (void)state;
+    launch_a_thousand_steps(false);
+}
+
+static void a_thousand_steps_with_appends_only_launch(void **state)
+{
+    (void)state;
+    launch_a_thousand_steps(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(a_thousand_steps_only_launch, reset)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_thousand_steps_only_launch, reset),
+        cmocka_unit_test_setup(a_thousand_steps_with_appends_only_launch, reset),
+    };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

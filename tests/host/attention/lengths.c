@@ -5,7 +5,7 @@
 /* ---- refusals ----------------------------------------------------------------------------------------- */
 static void paged_q(ptxpack_attention_desc *d) { d->q_rows = PTXPACK_ROWS_PAGED; }
 static void odd_rows(ptxpack_attention_desc *d) { d->kv_rows = (ptxpack_rows)3; }
-static void reserved(ptxpack_attention_desc *d) { d->reserved = 7; }
+static void split_rows(ptxpack_attention_desc *d) { d->split_rows = 7; }
 static void odd_option(ptxpack_attention_desc *d) { d->options = 0x30; }
 static void packed_q_without_rows(ptxpack_attention_desc *d) { d->q_rows = PTXPACK_ROWS_PACKED; }
 static void dense_q_with_rows(ptxpack_attention_desc *d) { d->rows_q = 10; }
@@ -53,7 +53,7 @@ static const struct {
 } refusals[] = {
     {paged_q, "q_rows is 2, not"},
     {odd_rows, "kv_rows 3 is not a ptxpack_rows"},
-    {reserved, "reserved is 7, not 0"},
+    {split_rows, "split_rows 7 is not 0 or a multiple of 256"},
     {odd_option, "options has the unknown bits 0x30"},
     {packed_q_without_rows, "rows_q is 0; with packed q it must be at least 1"},
     {dense_q_with_rows, "rows_q is 10; without packed q it must be 0"},

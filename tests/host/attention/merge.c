@@ -94,7 +94,8 @@ static void buffers_are_checked(void **state)
     (void)state;
     assert_int_equal(merge_resolve(&good, &g, line), PTXPACK_OK);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        ptxpack_attention_merge_buffers b = {sizeof b, 0x10000, 0x40000, 0x20000, 0x50000, 0x30000, 0x60000};
+        ptxpack_attention_merge_buffers b = {sizeof b, 0x10000, 0x40000, 0x20000, 0x50000,
+                                             0x30000,  0x60000, 0,       0};
         uint64_t                       *members[] = {&b.o_a, &b.lse_a, &b.o_b, &b.lse_b, &b.o, &b.lse};
         *members[changes[i].member] = changes[i].address;
         ptxpack_status status = merge_check(&g, &b, line);
@@ -109,7 +110,7 @@ static void buffers_are_checked(void **state)
 /* In place means with the same strides and type. */
 static void in_place_needs_the_same_layout(void **state)
 {
-    const ptxpack_attention_merge_buffers b = {sizeof b, 0x10000, 0x40000, 0x20000, 0x50000, 0x10000, 0};
+    const ptxpack_attention_merge_buffers b = {sizeof b, 0x10000, 0x40000, 0x20000, 0x50000, 0x10000, 0, 0, 0};
     char                                  line[PLAN_LINE];
     merge_geometry                        g;
     ptxpack_attention_merge_desc          d = good;

@@ -6,6 +6,7 @@
 static void release_module(struct api_handle *h)
 {
     struct api_module *m = (struct api_module *)h;
+    api_work_ended(h->context); /* what the judge keeps of its kernels names its instructions */
     if (m->code != NULL)
         emu_module_unload(m->code);
     free(m->functions);

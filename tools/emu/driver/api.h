@@ -120,6 +120,8 @@ struct api_context {
     size_t             limits[API_LIMITS];
     uint64_t           used;                /* bytes of device memory, without that of its modules */
     struct api_stream *legacy, *per_thread; /* the default streams */
+    struct judge_grid *kept; /* what the judge keeps of the last kernel for one that may overlap with it ... */
+    uint64_t           kept_stream; /* ... in the same stream */
 };
 
 /* The state of a thread. */
@@ -202,7 +204,9 @@ struct api_work {
 api_result api_work_check(const struct api_work *work);
 /* Do it now.  A failure on the device becomes the context's sticky error and is not returned here, unless
  * PTXPACK_EMU_ERRORS says that it is the launch's. */
-api_result api_work_run(const struct api_work *work);
+api_result api_work_run(const struct api_work *work, const struct api_stream *stream);
+/* All work so far has ended, or the next kernel cannot begin before it has: the judge forgets it. */
+void       api_work_ended(struct api_context *context);
 api_result api_work_clone(struct api_work *to, const struct api_work *from);
 void       api_work_clear(struct api_work *work);
 /* A copy as described to cuMemcpy3D. */
@@ -263,7 +267,9 @@ struct api_node {
     struct api_handle handle; /* owner: the graph */
     struct api_work   work;
     struct api_nodes  after; /* the nodes before it */
-    size_t            index; /* in the graph */
+    struct api_nodes
+           early; /* those of them whose edges are programmatic: it may begin before they have ended */
+    size_t index; /* in the graph */
 };
 struct api_graph {
     struct api_handle handle;
@@ -275,6 +281,8 @@ api_result api_graph_new(struct api_context *context, struct api_graph **graph);
 /* Takes over the work, and always clears it. */
 api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after, struct api_work *work,
                          struct api_node **node);
+/* Make the edges that lead to it programmatic, as far as they come from kernels. */
+api_result api_node_begins_early(struct api_node *node);
 /* Clones of the works in an order that respects the edges; 1: there is no such order.  `nodes` may be NULL. */
 api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes);
 /* The work of a kernel node. */
@@ -283,6 +291,7 @@ api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL
 void       api_works_free(struct api_work *works, size_t count);
 bool       api_nodes_copy(struct api_nodes *to, const struct api_nodes *from);
 bool       api_nodes_add(struct api_nodes *nodes, struct api_node *node); /* once */
+bool       api_nodes_have(const struct api_nodes *nodes, const struct api_node *node);
 
 /* ---- modules ------------------------------------------------------------------------------------------- */
 struct api_function {
@@ -322,6 +331,7 @@ api_result api_function_parameter(const struct emu_function *code, size_t index,
 struct api_shape {
     unsigned int grid[3], block[3], cluster[3], shared;
     bool         cooperative;
+    bool         dependent; /* it may begin before the kernel before it in the stream has ended */
 };
 api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle, const struct api_shape *shape,
                            void **parameters, void **extra, struct api_work *work);

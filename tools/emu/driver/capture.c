@@ -97,8 +97,13 @@ static bool set_tips(struct api_stream *stream, const struct api_nodes *tips)
 api_result api_capture_add(struct api_stream *stream, struct api_work *work)
 {
     struct api_node *node = NULL;
+    const bool       early = work->kind == API_WORK_KERNEL && work->as.kernel.launch.dependent;
     API_WANT(!stream->capture->invalid, API_STREAM_CAPTURE_INVALIDATED);
+    if (early)
+        work->as.kernel.launch.dependent = false; /* its edges say so */
     API_TRY(api_graph_add(stream->capture->graph, &stream->tips, work, &node));
+    if (early)
+        API_TRY(api_node_begins_early(node));
     const struct api_nodes tips = {&node, 1};
     return set_tips(stream, &tips) ? API_OK : API_OUT_OF_MEMORY;
 }
@@ -296,7 +301,7 @@ api_result cuStreamGetCaptureInfo_v3(struct CUstream_st *stream, unsigned int *s
                                      const struct CUgraphEdgeData_st **edges, size_t *count)
 {
     if (edges != NULL)
-        *edges = NULL; /* all edges are plain */
+        *edges = NULL; /* those of the next node are plain, unless its launch says otherwise */
     API_CALL(API_CONTEXT, ask(call.context, stream, status, id, graph, tips, count));
 }
 

@@ -43,6 +43,7 @@ static void forget_captures(const struct api_context *context)
 void api_context_delete(struct api_context *context)
 {
     forget_captures(context);
+    api_work_ended(context);
     api_handle_delete_context(context);
     api_memory_free_all(context);
     if (context->device->primary == context)
@@ -273,7 +274,9 @@ static api_result synchronize(struct CUctx_st *handle)
     struct api_context *context = NULL;
     API_TRY(context_or_current(handle, &context));
     API_TRY(context->sticky);
-    return api_capture_forbids_wait(context, NULL);
+    API_TRY(api_capture_forbids_wait(context, NULL));
+    api_work_ended(context);
+    return API_OK;
 }
 
 api_result cuCtxGetDevice(int *device)

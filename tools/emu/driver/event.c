@@ -50,7 +50,11 @@ static api_result wait_for(struct CUevent_st *handle)
     struct api_event *e = event_of(handle);
     API_WANT(e, API_INVALID_HANDLE);
     API_TRY(e->handle.context->sticky);
-    return e->capture_id ? api_capture_forbids_event(e) : api_capture_forbids();
+    if (e->capture_id)
+        return api_capture_forbids_event(e);
+    API_TRY(api_capture_forbids());
+    api_work_ended(e->handle.context);
+    return API_OK;
 }
 
 static api_result elapsed(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)

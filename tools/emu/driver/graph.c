@@ -12,7 +12,7 @@ bool api_nodes_copy(struct api_nodes *to, const struct api_nodes *from)
     return to->items != NULL;
 }
 
-static bool has(const struct api_nodes *nodes, const struct api_node *node)
+bool api_nodes_have(const struct api_nodes *nodes, const struct api_node *node)
 {
     size_t i = 0;
     while (i < nodes->count && nodes->items[i] != node)
@@ -22,7 +22,7 @@ static bool has(const struct api_nodes *nodes, const struct api_node *node)
 
 bool api_nodes_add(struct api_nodes *nodes, struct api_node *node)
 {
-    if (has(nodes, node))
+    if (api_nodes_have(nodes, node))
         return true;
     struct api_node **items = (struct api_node **)realloc(nodes->items,
                                                           (nodes->count + 1) * sizeof(struct api_node *));
@@ -41,6 +41,7 @@ static void release_node(struct api_handle *h)
     struct api_node *node = (struct api_node *)h;
     api_work_clear(&node->work);
     free(node->after.items);
+    free(node->early.items);
 }
 
 api_result api_graph_new(struct api_context *context, struct api_graph **graph)
@@ -84,6 +85,14 @@ api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after,
     return API_OK;
 }
 
+api_result api_node_begins_early(struct api_node *node)
+{
+    for (size_t i = 0; i < node->after.count; i++)
+        if (node->after.items[i]->work.kind == API_WORK_KERNEL)
+            API_WANT(api_nodes_add(&node->early, node->after.items[i]), API_OUT_OF_MEMORY);
+    return API_OK;
+}
+
 static struct api_graph *graph_of(struct CUgraph_st *handle)
 {
     return (struct api_graph *)api_handle_get(API_KIND_GRAPH, handle);
@@ -102,7 +111,7 @@ static api_result nodes_of(const struct api_graph *graph, struct CUgraphNode_st 
     API_WANT(handles || count == 0, API_INVALID_VALUE);
     for (size_t i = 0; i < count; i++) {
         struct api_node *node = node_of(graph, handles[i]);
-        API_WANT(node && !has(out, node), API_INVALID_VALUE);
+        API_WANT(node && !api_nodes_have(out, node), API_INVALID_VALUE);
         API_WANT(api_nodes_add(out, node), API_OUT_OF_MEMORY);
     }
     return API_OK;
@@ -138,11 +147,15 @@ static api_result clone_nodes(struct api_graph *to, const struct api_graph *from
         API_TRY(api_work_clone(&work, &from->nodes.items[i]->work));
         API_TRY(api_graph_add(to, &none, &work, &node));
     }
-    for (size_t i = 0; i < from->nodes.count; i++)
-        for (size_t k = 0; k < from->nodes.items[i]->after.count; k++)
-            API_WANT(api_nodes_add(&to->nodes.items[i]->after,
-                                   to->nodes.items[from->nodes.items[i]->after.items[k]->index]),
+    for (size_t i = 0; i < from->nodes.count; i++) {
+        const struct api_node *node = from->nodes.items[i];
+        for (size_t k = 0; k < node->after.count; k++)
+            API_WANT(api_nodes_add(&to->nodes.items[i]->after, to->nodes.items[node->after.items[k]->index]),
                      API_OUT_OF_MEMORY);
+        for (size_t k = 0; k < node->early.count; k++)
+            API_WANT(api_nodes_add(&to->nodes.items[i]->early, to->nodes.items[node->early.items[k]->index]),
+                     API_OUT_OF_MEMORY);
+    }
     return API_OK;
 }
 
@@ -273,17 +286,41 @@ api_result cuGraphAddChildGraphNode(struct CUgraphNode_st **node, struct CUgraph
 }
 
 /* ---- edges and queries --------------------------------------------------------------------------------- */
+enum { EDGE_PLAIN, EDGE_PROGRAMMATIC };                             /* CUgraphDependencyType    */
+enum { PORT_DEFAULT, PORT_PROGRAMMATIC, PORT_LAUNCH_ORDER, PORTS }; /* of the node before a node */
+
+static api_result check_edge(const struct CUgraphEdgeData_st *edge, const struct api_node *from,
+                             const struct api_node *to)
+{
+    const bool early = edge->type == EDGE_PROGRAMMATIC;
+    API_WANT(edge->type <= EDGE_PROGRAMMATIC && edge->from_port < PORTS && !edge->to_port, API_INVALID_VALUE);
+    API_WANT(early == (edge->from_port != PORT_DEFAULT), API_INVALID_VALUE);
+    API_WANT(!early || (from->work.kind == API_WORK_KERNEL && to->work.kind == API_WORK_KERNEL),
+             API_INVALID_VALUE);
+    return edge->from_port == PORT_LAUNCH_ORDER ? API_NOT_SUPPORTED : API_OK;
+}
+
+static bool add_edge(struct api_node *from, struct api_node *to, const struct CUgraphEdgeData_st *edge)
+{
+    return api_nodes_add(&to->after, from) &&
+           (edge == NULL || edge->type == EDGE_PLAIN || api_nodes_add(&to->early, from));
+}
+
+/* `edges` may be NULL: all of them are plain. */
 static api_result depend(struct CUgraph_st *handle, struct CUgraphNode_st *const *from,
-                         struct CUgraphNode_st *const *to, size_t count)
+                         struct CUgraphNode_st *const *to, const struct CUgraphEdgeData_st *edges, size_t count)
 {
     const struct api_graph *graph = graph_of(handle);
     API_WANT(graph && ((from && to) || count == 0), API_INVALID_VALUE);
     for (size_t i = 0; i < count; i++)
         API_WANT(node_of(graph, from[i]) && node_of(graph, to[i]) && from[i] != to[i] &&
-                     !has(&node_of(graph, to[i])->after, node_of(graph, from[i])),
+                     !api_nodes_have(&node_of(graph, to[i])->after, node_of(graph, from[i])),
                  API_INVALID_VALUE);
+    for (size_t i = 0; edges != NULL && i < count; i++)
+        API_TRY(check_edge(&edges[i], node_of(graph, from[i]), node_of(graph, to[i])));
     for (size_t i = 0; i < count; i++)
-        API_WANT(api_nodes_add(&node_of(graph, to[i])->after, node_of(graph, from[i])), API_OUT_OF_MEMORY);
+        API_WANT(add_edge(node_of(graph, from[i]), node_of(graph, to[i]), edges != NULL ? &edges[i] : NULL),
+                 API_OUT_OF_MEMORY);
     return API_OK;
 }
 
@@ -309,14 +346,13 @@ static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **
 api_result cuGraphAddDependencies(struct CUgraph_st *graph, struct CUgraphNode_st *const *from,
                                   struct CUgraphNode_st *const *to, size_t count)
 {
-    API_CALL(API_INIT, depend(graph, from, to, count));
+    API_CALL(API_INIT, depend(graph, from, to, NULL, count));
 }
 api_result cuGraphAddDependencies_v2(struct CUgraph_st *graph, struct CUgraphNode_st *const *from,
                                      struct CUgraphNode_st *const *to, const struct CUgraphEdgeData_st *edges,
                                      size_t count)
 {
-    (void)edges; /* programmatic edges are like others here: nodes run one after the other */
-    API_CALL(API_INIT, depend(graph, from, to, count));
+    API_CALL(API_INIT, depend(graph, from, to, edges, count));
 }
 
 api_result cuGraphNodeGetType(struct CUgraphNode_st *handle, unsigned int *type)
@@ -337,19 +373,39 @@ api_result cuGraphGetRootNodes(struct CUgraph_st *graph, struct CUgraphNode_st *
     API_CALL(API_INIT, list_nodes(graph, nodes, count, true));
 }
 
-api_result cuGraphGetEdges(struct CUgraph_st *handle, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
-                           size_t *count)
+/* Without a place for their data, programmatic edges are an error. */
+static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **from,
+                             struct CUgraphNode_st **to, struct CUgraphEdgeData_st *edges, size_t *count)
 {
-    API_ENTER(API_INIT);
     const struct api_graph *graph = graph_of(handle);
     size_t                  found = 0;
-    API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)
-            if (from != NULL && found < *count) {
-                from[found] = (struct CUgraphNode_st *)graph->nodes.items[i]->after.items[k];
-                to[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
-            }
+    API_WANT(graph && count && !from == !to && (from || !edges), API_INVALID_VALUE);
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        struct api_node *node = graph->nodes.items[i];
+        for (size_t k = 0; k < node->after.count; k++, found++) {
+            const bool early = api_nodes_have(&node->early, node->after.items[k]);
+            if (from == NULL || found >= *count)
+                continue;
+            API_WANT(edges || !early, API_LOSSY_QUERY);
+            from[found] = (struct CUgraphNode_st *)node->after.items[k];
+            to[found] = (struct CUgraphNode_st *)node;
+            if (edges != NULL)
+                edges[found] = (struct CUgraphEdgeData_st){.from_port = early ? PORT_PROGRAMMATIC
+                                                                              : PORT_DEFAULT,
+                                                           .type = early ? EDGE_PROGRAMMATIC : EDGE_PLAIN};
+        }
+    }
     *count = from != NULL && *count < found ? *count : found;
     return API_OK;
+}
+
+api_result cuGraphGetEdges(struct CUgraph_st *graph, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
+                           size_t *count)
+{
+    API_CALL(API_INIT, list_edges(graph, from, to, NULL, count));
+}
+api_result cuGraphGetEdges_v2(struct CUgraph_st *graph, struct CUgraphNode_st **from,
+                              struct CUgraphNode_st **to, struct CUgraphEdgeData_st *edges, size_t *count)
+{
+    API_CALL(API_INIT, list_edges(graph, from, to, edges, count));
 }

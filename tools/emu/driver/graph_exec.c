@@ -37,11 +37,22 @@ static bool sort(const struct api_graph *graph, struct api_node **order, bool *p
     return done == graph->nodes.count;
 }
 
+/* A kernel whose only edge is programmatic may overlap with the kernel before it if that runs just before it, and
+ * counts as after all others otherwise. */
+static bool begins_early(struct api_node *const *order, size_t i)
+{
+    const struct api_node *node = order[i];
+    return i && node->after.count == 1 && node->early.count == 1 && node->early.items[0] == order[i - 1];
+}
+
 static api_result clone_works(struct api_node *const *order, size_t count, struct api_work *works)
 {
     api_result result = API_OK;
-    for (size_t i = 0; i < count && result == API_OK; i++)
+    for (size_t i = 0; i < count && result == API_OK; i++) {
         result = api_work_clone(&works[i], &order[i]->work);
+        if (result == API_OK && begins_early(order, i))
+            works[i].as.kernel.launch.dependent = true;
+    }
     return result;
 }
 
@@ -157,6 +168,7 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
         api_work_clear(&work);
         return result;
     }
+    work.as.kernel.launch.dependent = exec->work.as.graph.items[i].as.kernel.launch.dependent;
     api_work_clear(&exec->work.as.graph.items[i]);
     exec->work.as.graph.items[i] = work;
     return API_OK;
@@ -199,7 +211,7 @@ api_result cuGraphLaunch(struct CUgraphExec_st *handle, struct CUstream_st *stre
     if (s->capture == NULL) {
         if (s->legacy)
             API_TRY(api_capture_forbids_legacy(call.context));
-        return api_work_run(&exec->work);
+        return api_work_run(&exec->work, s);
     }
     struct api_work work;
     API_TRY(api_work_clone(&work, &exec->work));

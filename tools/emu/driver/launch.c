@@ -73,6 +73,7 @@ api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle
     memcpy(launch->cluster, shape->cluster[0] ? shape->cluster : f->cluster, sizeof launch->cluster);
     launch->dynamic_shared = shape->shared;
     launch->cooperative = shape->cooperative;
+    launch->dependent = shape->dependent && api_settings()->sm >= 90;
     launch->parameters = block;
     return API_OK;
 }
@@ -98,7 +99,7 @@ enum { /* CUlaunchAttributeID */
 };
 /* clang-format on */
 
-/* Kernels run one after the other, so attributes that allow overlap, and hints, have no effect. */
+/* Kernels run one after the other, so hints have no effect, and permission to overlap only one on the judge. */
 static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct api_shape *shape)
 {
     /* clang-format off */
@@ -113,7 +114,10 @@ static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct a
         return API_OK;
     case SYNCHRONIZATION_POLICY:
         return a->value.cooperative >= 1 && a->value.cooperative <= 4 ? API_OK : API_INVALID_VALUE;
-    case IGNORE: case ACCESS_POLICY: case CLUSTER_POLICY: case STREAM_SERIALIZATION: case PRIORITY:
+    case STREAM_SERIALIZATION:
+        shape->dependent = a->value.programmaticStreamSerializationAllowed != 0;
+        return API_OK;
+    case IGNORE: case ACCESS_POLICY: case CLUSTER_POLICY: case PRIORITY:
     case SYNC_DOMAIN_MAP: case SYNC_DOMAIN: case PREFERRED_CLUSTER: case CARVEOUT: case NVLINK_SCHEDULING:
         return API_OK;
     case PROGRAMMATIC_EVENT: case COMPLETION_EVENT: case UPDATABLE_NODE: return API_NOT_SUPPORTED;

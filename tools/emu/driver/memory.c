@@ -51,7 +51,7 @@ static api_result free_kind(uint64_t address, bool device)
 
 api_result api_memory_free(struct api_context *context, uint64_t address)
 {
-    (void)context; /* any context of the process may free it */
+    api_work_ended(context); /* any context of the process may free it */
     return address ? free_kind(address, true) : API_OK;
 }
 

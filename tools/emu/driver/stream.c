@@ -40,7 +40,9 @@ static api_result wait_idle(struct api_context *context, struct CUstream_st *han
     struct api_stream *s = NULL;
     API_TRY(any_stream(context, handle, &s));
     API_TRY(api_capture_forbids_wait(s->handle.context, s));
-    return api_capture_forbids();
+    API_TRY(api_capture_forbids());
+    api_work_ended(s->handle.context);
+    return API_OK;
 }
 
 static api_result call_host(struct api_context *context, struct CUstream_st *handle,
@@ -114,7 +116,10 @@ api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *even
         struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = call.context};
         return api_submit(s, &work);
     }
-    return s->capture != NULL || e->capture_id ? api_capture_wait(s, e) : API_OK;
+    if (s->capture != NULL || e->capture_id)
+        return api_capture_wait(s, e);
+    api_work_ended(s->handle.context); /* the next kernel does not follow a kernel */
+    return API_OK;
 }
 
 api_result cuStreamAddCallback(struct CUstream_st *stream, api_stream_callback *callback, void *data,

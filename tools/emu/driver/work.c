@@ -3,6 +3,7 @@
 #include "api.h"
 #include "tools/emu/machine/faults.h"
 #include "tools/emu/machine/arena.h"
+#include "tools/emu/judge/judge.h"
 #include "tools/emu/judge/report.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -119,9 +120,27 @@ api_result api_work_check(const struct api_work *w)
 }
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
+void api_work_ended(struct api_context *context) { judge_forget(&context->kept); }
+
+/* A kernel may overlap with the one before it in its stream, if nothing else was done in between: work in another
+ * stream counts as such. */
+static unsigned int run_judged(const struct api_work *w, const struct api_stream *stream)
+{
+    struct api_context *context = w->context;
+    struct emu_launch   launch = w->as.kernel.launch;
+    if (context->kept_stream != stream->handle.id)
+        api_work_ended(context);
+    context->kept_stream = stream->handle.id;
+    launch.kept = api_settings()->sm >= 90 ? &context->kept : NULL;
+    unsigned int result = emu_launch_run(api_settings(), &launch);
+    if (result)
+        api_work_ended(context);
+    return result;
+}
+
 /* The result of a kernel: an error stays in its context until the context is destroyed, or is that of the launch
  * alone if PTXPACK_EMU_ERRORS says so. */
-static api_result run_kernel(const struct api_work *w)
+static api_result run_kernel(const struct api_work *w, const struct api_stream *stream)
 {
     struct api_context *context = w->context;
     const char         *faults = api_settings()->faults;
@@ -131,7 +150,7 @@ static api_result run_kernel(const struct api_work *w)
     } else if (faults_now(faults, FAULT_LAUNCH_FAILURE)) {
         context->sticky = API_LAUNCH_FAILED;
     } else {
-        api_result result = emu_launch_run(api_settings(), &w->as.kernel.launch);
+        api_result result = run_judged(w, stream);
         if (result == API_OUT_OF_MEMORY) { /* the context is unchanged */
             const struct emu_launch *l = &w->as.kernel.launch;
             report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads", l->entry->name,
@@ -201,21 +220,25 @@ static api_result run_host(const struct api_work *w)
 }
 
 /* Later items are skipped after one has broken the context. */
-static api_result run_graph(const struct api_work *w)
+static api_result run_graph(const struct api_work *w, const struct api_stream *stream)
 {
+    api_work_ended(w->context);
     for (size_t i = 0; i < w->as.graph.count && w->context->sticky == API_OK; i++) {
         API_TRY(api_work_check(&w->as.graph.items[i]));
-        API_TRY(api_work_run(&w->as.graph.items[i]));
+        API_TRY(api_work_run(&w->as.graph.items[i], stream));
     }
+    api_work_ended(w->context);
     return API_OK;
 }
 
-api_result api_work_run(const struct api_work *w)
+api_result api_work_run(const struct api_work *w, const struct api_stream *stream)
 {
     struct api_event *event;
+    if (w->kind != API_WORK_KERNEL)
+        api_work_ended(w->context);
     switch (w->kind) {
     case API_WORK_KERNEL:
-        return run_kernel(w);
+        return run_kernel(w, stream);
     case API_WORK_COPY:
         return run_copy(w);
     case API_WORK_FILL:
@@ -223,7 +246,7 @@ api_result api_work_run(const struct api_work *w)
     case API_WORK_HOST:
         return run_host(w);
     case API_WORK_GRAPH:
-        return run_graph(w);
+        return run_graph(w, stream);
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
         break; /* all earlier work is done */
@@ -243,7 +266,7 @@ static api_result submit(struct api_stream *stream, struct api_work *work)
         return api_capture_add(stream, work);
     if (stream->legacy)
         API_TRY(api_capture_forbids_legacy(stream->handle.context));
-    return api_work_run(work);
+    return api_work_run(work, stream);
 }
 
 api_result api_submit(struct api_stream *stream, struct api_work *work)

@@ -30,6 +30,8 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
 {
     const struct judge_cluster *c = view->warp->cluster;
     const struct judge_vector  *v = view->warp->part[p][view->lane];
+    if (judge_is_earlier(c->grid, cluster))
+        return judge_earlier_ordered(view, p, cluster);
     if (cluster != c->id) {
         const struct judge_packet_row *at = v != NULL ? judge_packet_find(v->foreign, cluster, row) : NULL;
         return at != NULL && at->at[lane] >= epoch;
@@ -55,6 +57,8 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     uint32_t                    seen = 0;
     if (before->row == ROW_TABLE)
         return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
+    if (judge_is_earlier(c->grid, before->cluster))
+        return judge_earlier_ordered(view, p, before->cluster);
     if (before->cluster != c->id) {
         const struct judge_packet     *foreign = v != NULL ? v->foreign : NULL;
         const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
@@ -71,11 +75,12 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     return !(before->mask & ~seen);
 }
 
-/* Are these strong accesses, whose scopes both include the other thread?  Then they need no order. */
+/* Are these strong accesses, whose scopes both include the other thread?  Then they need no order.  (Those of an
+ * earlier grid do: a counter that one grid resets while the next one uses it is wrong.) */
 static bool both_strong(const struct judge_view *view, const struct judge_record *other)
 {
     const struct judge_cluster *c = view->warp->cluster;
-    const uint8_t               both = other->flags & view->me.flags;
+    const uint8_t both = judge_is_earlier(c->grid, other->cluster) ? 0 : other->flags & view->me.flags;
     if (!(both & BY_STRONG) || both & BY_WIDE)
         return (both & BY_STRONG) != 0;
     if (other->cluster != c->id)
@@ -103,10 +108,16 @@ static void check_pair(const struct judge_view *view, const struct judge_record 
         judge_report_pair(view, other, other_writes, MISSING_PROXY_FENCE);
 }
 
+/* For an earlier grid, a place is constant only until its end. */
+static bool of_earlier(const struct judge_view *view, const struct judge_reads *reads)
+{
+    return judge_is_earlier(view->warp->cluster->grid, reads->cluster);
+}
+
 static void check_reads(const struct judge_view *view, const struct judge_reads *reads)
 {
     struct judge_record other = {reads->epoch, reads->op, reads->cluster, reads->row, 0, reads->flags};
-    if (reads->flags & BY_CONSTANT) {
+    if (reads->flags & BY_CONSTANT && !of_earlier(view, reads)) {
         other.lane = (uint8_t)__builtin_ctz(reads->mask);
         judge_report_pair(view, &other, false, MISSING_CONSTANCY);
         return;
@@ -165,8 +176,8 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
 static bool reads_take(const struct judge_view *view, struct judge_reads *reads, const struct judge_reads *mine)
 {
     const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
-    if (reads->epoch &&
-        (reads->flags ^ mine->flags) & BY_CONSTANT) { /* a later write is a finding for this one */
+    if (reads->epoch && (reads->flags ^ mine->flags) & BY_CONSTANT &&
+        !of_earlier(view, reads)) { /* a later write is a finding for this one */
         if (mine->flags & BY_CONSTANT)
             *reads = *mine;
         return true;
@@ -274,6 +285,13 @@ static bool stores_the_same(const struct judge_view *view, const struct judge_re
     return true;
 }
 
+/* Had the other thread's grid ended before this one began? */
+static bool is_over(const struct judge_view *view, const struct judge_record *other)
+{
+    const struct judge_grid *g = view->warp->cluster->grid;
+    return judge_is_earlier(g, other->cluster) && judge_launch_of(g, other->cluster)->over;
+}
+
 /* The check against the last write.  Returns what it adds to the flags of the new record. */
 static uint8_t check_write(const struct judge_view *view, const struct judge_record *last, uint64_t address,
                            uint32_t bytes)
@@ -281,7 +299,7 @@ static uint8_t check_write(const struct judge_view *view, const struct judge_rec
     const struct judge_record *me = &view->me;
     const bool                 writes = (view->access & EMU_WRITE) != 0;
     const bool                 warp = last->row == me->row && last->cluster == me->cluster;
-    if (view->access & EMU_NC)
+    if (view->access & EMU_NC && !is_over(view, last))
         judge_report_pair(view, last, true, MISSING_CONSTANCY);
     if (warp && last->lane == me->lane && (me->row < view->warp->cluster->warps || last->epoch == me->epoch))
         return 0;

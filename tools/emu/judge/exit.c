@@ -65,6 +65,8 @@ static void settle(struct judge_warp *w, uint32_t mask, uint32_t row, struct jud
 void judge_exit(struct emu_warp *warp, uint32_t mask, bool last)
 {
     struct judge_warp *w = warp->judge;
+    if (w != NULL && last)
+        judge_dependents_begin_at_exit(w);
     if (w == NULL || judge_is_off(w->cluster->grid) || warp->cta->judge->remote == NULL || warp->grid->stop)
         return;
     for (uint32_t row = 0; row < w->cluster->warps; row++)

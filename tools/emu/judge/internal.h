@@ -125,9 +125,23 @@ struct judge_locations {
 /* ---- owners --------------------------------------------------------------------------------------- */
 enum { PAGE_BYTES = 4096, PAGE_BUCKETS = 1 << 14, PAGE_SHARDS = 64, PAGE_CACHE = 256 };
 
-struct judge_grid {
+struct judge_launch {            /* a grid, or one of several that may overlap: chain.c */
+    struct emu_grid      *shape; /* what reports say of it; of the current grid, too */
+    const struct emu_op **ops;   /* by number, in the order of their first use */
+    uint32_t              op_count;
+    struct judge_packet  *ended; /* what those who have waited for the grid before know; NULL: there is none */
+    uint32_t              first, clusters; /* the numbers of its clusters: those of the next grid follow */
+    uint32_t              covers; /* its end implies the end of all grids of the chain from this one on */
+    bool                  waited; /* a thread has executed griddepcontrol.wait */
+    bool                  late;   /* a block has let dependents begin, or ended, after it had waited */
+    bool                  over;   /* it had ended before the current grid began */
+};
+struct judge_grid { /* the current grid, and those before it with which it may overlap */
     struct emu_grid       *grid;
-    const struct emu_op  **ops; /* by number, in the order of their first use */
+    struct judge_launch   *launch; /* the last one is the current one */
+    uint32_t               launch_count;
+    uint32_t               first; /* of the current one, as its ops */
+    const struct emu_op  **ops;
     uint32_t               op_count;
     bool                   off;  /* out of memory, or too slow: races are not judged any more */
     uint64_t               rows; /* of packets that were read or copied so far */
@@ -147,7 +161,9 @@ struct judge_remote;
 struct judge_cta {
     struct judge_line    *lines;
     uint32_t              count;
-    struct judge_remote **remote; /* [warp of the cluster]: accesses by other blocks; NULL: none */
+    struct judge_remote **remote;   /* [warp of the cluster]: accesses by other blocks; NULL: none */
+    bool                  waited;   /* a thread has executed griddepcontrol.wait ... */
+    bool                  released; /* ... griddepcontrol.launch_dependents */
 };
 
 struct judge_cluster {
@@ -209,7 +225,22 @@ bool  judge_is_off(const struct judge_grid *grid);
 void judge_count_rows(struct judge_grid *grid, uint64_t rows);
 /* From now on, records use its number. */
 void                 judge_note_op(struct judge_grid *grid, const struct emu_op *op);
-const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);
+const struct emu_op *judge_noted_op(const struct judge_launch *launch, uint32_t number);
+
+/* ---- chain.c -------------------------------------------------------------------------------- */
+bool judge_chain_has_room(const struct judge_grid *g, const struct emu_grid *grid);
+/* One more grid, which depends on the last one if there is one; false: out of memory. */
+bool judge_chain_add(struct judge_grid *g, const struct emu_grid *grid);
+void judge_chain_end(struct judge_grid *g); /* the current grid ends */
+void judge_chain_free(struct judge_grid *g);
+/* Does the cluster belong to an earlier grid? */
+static inline bool judge_is_earlier(const struct judge_grid *g, uint32_t cluster) { return cluster < g->first; }
+const struct judge_launch *judge_launch_of(const struct judge_grid *g, uint32_t cluster);
+/* Has the view's lane observed the end of the earlier grid to which this cluster belongs? */
+struct judge_view;
+bool judge_earlier_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster);
+/* The last threads of the warp's block exit. */
+void judge_dependents_begin_at_exit(struct judge_warp *w);
 
 /* ---- vector.c ------------------------------------------------------------------------------- */
 struct judge_vector *judge_vector_keep(struct judge_vector *v, uint32_t times);
@@ -221,6 +252,8 @@ void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint3
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch);
 void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
+/* A vector of nothing but a packet, which somebody else keeps; NULL: out of memory. */
+struct judge_vector *judge_vector_of(struct judge_grid *grid, struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
 /* Clusters share the packets of words.  Any thread may drop a reference.  Taking one needs the lock of the
  * word, and so does writing to a packet, which must have only one reference. */

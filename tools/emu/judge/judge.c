@@ -12,7 +12,8 @@
  *     keeps the newest reads if more than 64 warps of a cluster read;
  *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2
  *     GB (whole lines of 128 bytes);
- *   - local memory, parameters, constants; launches that overlap: each one counts as after all others;
+ *   - local memory, parameters, constants; launches that overlap: each one counts as after all others, except
+ *     those that begin before the launch before them in their stream has ended (chain.c);
  *   - a missing fence between a strong read and a barrier;
  *   - reads of a word by lanes of the warp of which several have stored equal bytes there with one
  *     store;
@@ -64,31 +65,55 @@ void judge_note_op(struct judge_grid *grid, const struct emu_op *op)
         __atomic_store_n(&grid->ops[op->number], op, __ATOMIC_RELAXED);
 }
 
-const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number)
+const struct emu_op *judge_noted_op(const struct judge_launch *launch, uint32_t number)
 {
-    return number < grid->op_count ? __atomic_load_n(&grid->ops[number], __ATOMIC_RELAXED) : NULL;
+    return number < launch->op_count ? __atomic_load_n(&launch->ops[number], __ATOMIC_RELAXED) : NULL;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
+static struct judge_grid *grid_new(void)
+{
+    struct judge_grid *g = (struct judge_grid *)calloc(1, sizeof *g);
+    for (int i = 0; g != NULL && i < PAGE_SHARDS; i++)
+        pthread_mutex_init(&g->lock[i], NULL);
+    return g;
+}
+
+void judge_forget(struct judge_grid **kept)
+{
+    struct judge_grid *g = *kept;
+    *kept = NULL;
+    if (g == NULL)
+        return;
+    judge_pages_free(g);
+    for (int i = 0; i < PAGE_SHARDS; i++)
+        pthread_mutex_destroy(&g->lock[i]);
+    judge_chain_free(g);
+    free(g);
+}
+
 bool judge_grid_begin(struct emu_grid *grid)
 {
-    struct judge_grid *g;
+    struct judge_grid *g = NULL;
     grid->judge = NULL;
-    if (!(grid->settings->judge & ~(unsigned int)EMU_JUDGE_UNINITIALISED))
+    if (grid->kept != NULL) {
+        if (*grid->kept != NULL && (!grid->dependent || !judge_chain_has_room(*grid->kept, grid)))
+            judge_forget(grid->kept);
+        g = *grid->kept;
+        *grid->kept = NULL;
+    }
+    if (!(grid->settings->judge & ~(unsigned int)EMU_JUDGE_UNINITIALISED)) {
+        judge_forget(&g);
         return true;
-    g = (struct judge_grid *)calloc(1, sizeof *g);
-    if (g == NULL)
+    }
+    if (g == NULL && (g = grid_new()) == NULL)
         return false;
-    g->grid = grid;
-    g->op_count = grid->module->op_count;
-    g->ops = (const struct emu_op **)calloc((size_t)g->op_count + 1, sizeof g->ops[0]);
-    if (g->ops == NULL) {
-        free(g);
+    if (!judge_chain_add(g, grid)) {
+        judge_forget(&g);
         return false;
     }
-    for (int i = 0; i < PAGE_SHARDS; i++)
-        pthread_mutex_init(&g->lock[i], NULL);
     judge_locations_init(&g->locations);
+    g->grid = grid;
     grid->judge = g;
     return true;
 }
@@ -100,12 +125,13 @@ void judge_grid_end(struct emu_grid *grid)
     grid->judge = NULL;
     if (g == NULL)
         return;
-    judge_pages_free(g);
     judge_locations_free(&g->locations);
-    for (int i = 0; i < PAGE_SHARDS; i++)
-        pthread_mutex_destroy(&g->lock[i]);
-    free(g->ops);
-    free(g);
+    judge_chain_end(g);
+    g->grid = NULL;
+    if (grid->kept != NULL)
+        *grid->kept = g;
+    else
+        judge_forget(&g);
 }
 
 static void warp_init(struct judge_cluster *c, uint32_t number, struct emu_warp *w)
@@ -155,7 +181,7 @@ bool judge_cluster_begin(struct emu_cluster *cluster)
     cluster->judge = c;
     c->cluster = cluster;
     c->grid = cluster->grid->judge;
-    c->id = cluster->id;
+    c->id = c->grid->first + cluster->id;
     judge_locations_init(&c->locations);
     for (uint32_t i = 0; i < cluster->cta_count; i++)
         c->warps += cluster->ctas[i].warp_count;

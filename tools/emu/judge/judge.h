@@ -31,14 +31,21 @@ void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judg
                 ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- life: false means out of memory ------------------------------------------------------------------- */
+/* What is left of the grids before in grid->kept (unless that is NULL) is used if this grid depends on them
+ * (grid->dependent), and is forgotten otherwise.  At the end the grid is kept there for the next one. */
 bool judge_grid_begin(struct emu_grid *grid);
 void judge_grid_end(struct emu_grid *grid);
+void judge_forget(struct judge_grid **kept);           /* sets NULL */
 bool judge_cluster_begin(struct emu_cluster *cluster); /* ctas and warps are set up */
 void judge_cluster_end(struct emu_cluster *cluster);
 
 /* ---- generic accesses: called by emu_memory and emu_memory_range ---------------------------------- */
 void judge_access(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access);
+
+/* griddepcontrol.wait: these lanes have observed the end of the grid before.  griddepcontrol.launch_dependents. */
+void judge_dependent_wait(struct emu_warp *w, uint32_t mask);
+void judge_dependents_begin(struct emu_warp *w, uint32_t mask);
 
 /* These lanes exit; `last`: with them their block. */
 void judge_exit(struct emu_warp *w, uint32_t mask, bool last);

@@ -43,7 +43,9 @@ static bool replaces(const struct judge_view *view, const struct judge_reads *th
 {
     if (!there->epoch)
         return true;
-    if ((there->flags ^ mine->flags) & BY_CONSTANT) /* a read through .nc is kept: a later write is a finding */
+    if ((there->flags ^ mine->flags) & BY_CONSTANT &&
+        !judge_is_earlier(view->warp->cluster->grid,
+                          there->cluster)) /* a read through .nc is kept: a later write is a finding */
         return mine->flags & BY_CONSTANT;
     if (there->row == mine->row && there->mask == mine->mask && there->cluster == mine->cluster &&
         mine->row != ROW_TABLE)
@@ -67,7 +69,7 @@ static bool line_read(const struct judge_view *view, struct judge_line *line, co
         return false;
     struct judge_reads *at =
         &line->read[line->read[0].cluster == mine->cluster ? 0 : 1]; /* two clusters are kept */
-    if (!(at->flags & ~mine->flags & BY_CONSTANT))
+    if (!(at->flags & ~mine->flags & BY_CONSTANT) || judge_is_earlier(view->warp->cluster->grid, at->cluster))
         *at = *mine;
     return true;
 }

@@ -18,13 +18,30 @@ static void block_index(const struct emu_grid *grid, uint32_t id, uint32_t rank,
     }
 }
 
+/* Did an earlier grid do it? */
+static bool is_earlier(const struct judge_view *view, const struct judge_record *record)
+{
+    return judge_is_earlier(view->warp->cluster->grid, record->cluster);
+}
+
+/* Warps of its cluster. */
+static uint32_t warps_of(const struct judge_view *view, const struct judge_record *record)
+{
+    const struct emu_grid *grid = judge_launch_of(view->warp->cluster->grid, record->cluster)->shape;
+    const uint32_t         threads = grid->block[0] * grid->block[1] * grid->block[2];
+    uint32_t               warps = (threads + EMU_LANES - 1) / EMU_LANES;
+    for (int i = 0; i < 3; i++)
+        warps *= grid->cluster[i] ? grid->cluster[i] : 1;
+    return is_earlier(view, record) ? warps : view->warp->cluster->warps;
+}
+
 /* The warp of the cluster to which a record belongs. */
 static uint32_t warp_of(const struct judge_view *view, const struct judge_record *record, uint32_t *lane)
 {
     const struct judge_cluster *c = view->warp->cluster;
     *lane = record->lane;
     if (record->row != ROW_TABLE)
-        return record->row % c->warps;
+        return record->row % warps_of(view, record);
     *lane = c->operations[record->epoch].lane;
     return c->operations[record->epoch].row;
 }
@@ -33,15 +50,17 @@ static uint32_t warp_of(const struct judge_view *view, const struct judge_record
 static const char *thread_text(const struct judge_view *view, const struct judge_record *record, char *buf,
                                size_t cap)
 {
-    const struct emu_cluster *cluster = view->warp->cluster->cluster;
-    uint32_t                  lane, index[3];
-    const uint32_t            warp = warp_of(view, record, &lane), warps = cluster->ctas[0].warp_count;
-    const uint32_t            rank = warp / warps;
-    size_t                    used;
-    report_thread(cluster->grid, warp % warps * EMU_LANES + lane, buf, cap);
-    if (record->cluster == cluster->id && rank == view->warp->w->cta->rank)
+    const struct judge_cluster *c = view->warp->cluster;
+    const struct judge_launch  *launch = judge_launch_of(c->grid, record->cluster);
+    uint32_t                    lane, index[3];
+    const uint32_t              warp = warp_of(view, record, &lane);
+    const uint32_t threads = launch->shape->block[0] * launch->shape->block[1] * launch->shape->block[2];
+    const uint32_t warps = (threads + EMU_LANES - 1) / EMU_LANES, rank = warp / warps;
+    size_t         used;
+    report_thread(launch->shape, warp % warps * EMU_LANES + lane, buf, cap);
+    if (record->cluster == c->id && rank == view->warp->w->cta->rank)
         return buf;
-    block_index(cluster->grid, record->cluster, rank, index);
+    block_index(launch->shape, record->cluster - launch->first, rank, index);
     used = strlen(buf);
     snprintf(buf + used, cap - used, " of block (%u,%u,%u)", index[0], index[1], index[2]);
     return buf;
@@ -96,12 +115,13 @@ static const char *mine_text(const struct judge_view *view, char *buf, size_t ca
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing)
 {
-    struct judge_warp   *w = view->warp;
-    const struct emu_op *op = judge_noted_op(w->cluster->grid, other->op);
-    const bool           thread = other->row < w->cluster->warps;
-    char                 mine[OTHER_TEXT], place[2 * REPORT_NAME], name[REPORT_NAME], who[REPORT_NAME];
+    struct judge_warp         *w = view->warp;
+    const struct judge_launch *launch = judge_launch_of(w->cluster->grid, other->cluster);
+    const struct emu_op       *op = judge_noted_op(launch, other->op);
+    const bool                 thread = other->row < warps_of(view, other);
+    char                       mine[OTHER_TEXT], place[2 * REPORT_NAME], name[REPORT_NAME], who[REPORT_NAME];
     mine_text(view, mine, sizeof mine);
-    report_place(w->w->grid, op, place, sizeof place);
+    report_place(launch->shape, op, place, sizeof place);
     async_name(op, name, sizeof name);
     thread_text(view, other, who, sizeof who);
     if (missing == MISSING_PROXY_FENCE)
@@ -118,6 +138,10 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
                        ? "%s through .nc, written by %s%s at %s: nothing may write there during the launch"
                        : "%s, read through .nc by %s%s at %s: nothing may write there during the launch",
                    mine, thread ? "" : "the ", thread ? who : name, place);
+    else if (is_earlier(view, other))
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE,
+                   "%s, %s by %s of an earlier launch, of %s, at %s, and no griddepcontrol.wait orders them",
+                   mine, other_writes ? "written" : "read", who, launch->shape->entry->name, place);
     else if (thread)
         judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, and nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);

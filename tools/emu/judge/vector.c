@@ -219,6 +219,10 @@ static void vectors_merge(struct judge_grid *grid, struct judge_vector **to, con
     }
     if (from->foreign == NULL || from->foreign == v->foreign)
         return;
+    if (v->foreign == NULL) {
+        v->foreign = judge_packet_keep(from->foreign);
+        return;
+    }
     if (packet_unique(grid, &v->foreign, from->foreign->count) != NULL)
         for (uint32_t i = 0; i < from->foreign->count; i++) {
             const struct judge_packet_row *row = &from->foreign->rows[i];
@@ -287,6 +291,14 @@ void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, cons
             return;
         packet_add(v->foreign, row->cluster, row->row, row->at);
     }
+}
+
+struct judge_vector *judge_vector_of(struct judge_grid *grid, struct judge_packet *packet)
+{
+    struct judge_vector *v = NULL;
+    if (vector_unique(grid, &v, 0) != NULL)
+        v->foreign = judge_packet_keep(packet);
+    return v;
 }
 
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to)

@@ -295,6 +295,8 @@ struct emu_grid {
     uint64_t id;        /* %gridid, and the age of global accesses */
     const struct emu_settings *settings;
     struct judge_grid         *judge;           /* NULL: not judged */
+    struct judge_grid        **kept;            /* what the judge keeps of the grids before; NULL: nothing */
+    bool                       dependent;       /* it may begin before the grid before it has ended */
     atomic_bool                stop;            /* something failed: all host threads end */
     unsigned int               result;          /* CUresult of the first failure */
     unsigned int               findings, notes; /* of the judge; notes do not fail the launch */

@@ -489,13 +489,27 @@ bool decode_pmevent(struct decoder *d, struct emu_op *op)
             decode_refuse(d, "there is no event %lld", (long long)value));
 }
 
-/* Launches run one after the other, so dependents and prerequisites are always ready. */
+/* Launches run one after the other, so dependents and prerequisites are always ready; the judge knows that on a GPU
+ * they may overlap. */
+static void exec_launch_dependents(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)op;
+    judge_dependents_begin(w, mask);
+}
+
+static void exec_dependent_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)op;
+    judge_dependent_wait(w, mask);
+}
+
 bool decode_griddepcontrol(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"launch_dependents", "wait", NULL};
-    op->exec = exec_nothing;
+    const int                word = decode_one_of(d, words);
+    op->exec = word == 0 ? exec_launch_dependents : exec_dependent_wait;
     op->class_ = EMU_CLASS_sync;
-    if (decode_one_of(d, words) < 0)
+    if (word < 0)
         return decode_refuse(d, "launch_dependents or wait is expected");
     return decode_need_sm(d, 90) && decode_end(d) && decode_operands(d, 0, 0);
 }

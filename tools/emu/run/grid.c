@@ -342,6 +342,8 @@ unsigned int emu_launch_run(const struct emu_settings *settings, const struct em
                           .module = launch->entry->module,
                           .settings = settings,
                           .dynamic_shared = launch->dynamic_shared,
+                          .dependent = launch->dependent,
+                          .kept = launch->kept,
                           .work = &work};
     shape_grid(&g, &work, settings, launch);
     g.id = atomic_fetch_add(&grid_count, 1) + 1;

@@ -13,7 +13,10 @@ struct emu_launch {
     uint32_t             grid[3], block[3], cluster[3]; /* cluster 0,0,0: that of the kernel, or 1 */
     uint32_t             dynamic_shared;
     bool                 cooperative;
-    const void          *parameters; /* entry->parameter_bytes, each at its offset */
+    bool                 dependent; /* it may begin before the launch before it has ended */
+    struct judge_grid        *
+        *kept; /* what the judge keeps of the launches before, and then of this one; NULL: nothing */
+    const void *parameters; /* entry->parameter_bytes, each at its offset */
 };
 /* Check the shape: a CUresult (1 invalid value, 701 out of resources, 720 ...), 0 when it can run. */
 unsigned int emu_launch_check(const struct emu_settings *settings, const struct emu_launch *launch);

@@ -10,15 +10,15 @@
 Calls
     attention(q, k, v, *, causal, window, softcap, scale, align, layout, dtype, out, lse, return_lse,
               q_descale, k_descale, v_descale, stream, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-              seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k)
+              seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, overlap)
     attention_with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, ..., block_table, ...)
                                              flash-attn's flash_attn_with_kvcache: appends k and v to the cache, then attends
     attention_append(k_new, v_new, k, v, seqused_k, *, q, cos, sin, rope_pairs, rope_q_at_start, page_table, cache_batch_idx,
-                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, out, stream)
+                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, out, stream, overlap)
                                              new rows to a cache, with rotary embedding
-    attention_merge(o_a, lse_a, o_b, lse_b, *, layout, dtype, out, lse, return_lse, stream)
+    attention_merge(o_a, lse_a, o_b, lse_b, *, layout, dtype, out, lse, return_lse, stream, overlap)
                                              attention to two sets of keys, from that to each
-    matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream)
+    matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream, overlap)
     vector_add(x, y, a, b, c, *, dtype, out, stream)
     kernel(file, entry=None, *, text, include, options, symbols, NAME=...)
                                              a kernel of your own in macro PTX or CUDA C++; call it with grid, block, arguments

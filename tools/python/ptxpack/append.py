@@ -1,12 +1,13 @@
-"""append.py - attention_append: new keys and values to a cache, with rotary embedding; and the lengths after an append."""
+"""append.py - attention_append: new keys and values to a cache, with rotary embedding, alone or in the same call as an attention; and
+the lengths after an append."""
 from __future__ import annotations
 
 import ctypes
 import operator
 from typing import Any, Optional, Union
 
-from .library import (ArgumentError, DENSE, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, ROW_MAP,
-                      _AppendBuffers)
+from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START,
+                      ROW_MAP, _AppendBuffers, _AppendDesc)
 from .device import _Plan
 from .arrays import _View, _is_compact
 from .lengths import _Integers, _in_batch
@@ -17,6 +18,8 @@ _OPTIONS = {"seqused_k": 0, "seqused_new": LENGTHS_NEW, "cache_batch_idx": ROW_M
 _TENSORS = ("k_new", "v_new", "k", "v", "q", "out")  # as the descriptor and the buffers have them
 _ARRAYS = ("seqused_k", "seqused_new", "cu_seqlens_new", "cache_batch_idx", "leftpad_k", "page_table")  # as the buffers have them
 _NOTHING = 0, 0, 0  # the strides of a tensor that is not there
+_OF_THE_CACHE = frozenset(("dtype", "batch", "seqlen_kv", "heads_kv", "head_dim", "kv_rows", "rows_kv", "page_rows", "table_width"))
+_OF_Q = frozenset(("seqlen_new", "new_rows", "rows_new"))  # where q is rotated
 
 # after[i] = before[i] + starts[i + 1] - starts[i] + more, the first three where there are such arrays.
 _ADD = r"""
@@ -57,11 +60,11 @@ _THREADS = 128
 
 
 class _Append:
-    """The arguments of an append, checked.  `before` says that seqused_k are the lengths before it; a `window` that reaches less
-    far than the cache overrides rope_q_at_start, as in flash-attn."""
+    """The arguments of an append, checked.  `attending` is the call of an attention that it is a part of: seqused_k are then the
+    lengths before it, and a `window` that reaches less far than the cache overrides rope_q_at_start, as in flash-attn."""
 
-    def __init__(self, k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, before: bool = False, window: Any = None,
-                 q: Any = None, cos: Any = None, sin: Any = None, rope_pairs: bool = False, rope_q_at_start: bool = False,
+    def __init__(self, k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, attending: Optional[_Call] = None,
+                 window: Any = None, q: Any = None, cos: Any = None, sin: Any = None, rope_pairs: bool = False, rope_q_at_start: bool = False,
                  page_table: Any = None, cache_batch_idx: Any = None, leftpad_k: Any = None, cu_seqlens_new: Any = None,
                  max_seqlen_new: Optional[int] = None, seqused_new: Any = None, layout: str = "bshd",
                  dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> None:
@@ -72,16 +75,16 @@ class _Append:
         if (cos is None) != (sin is None) or cos is None and q is not None:
             raise ArgumentError("%s without %s: a rotary embedding has both, and q needs it" % (
                 ("q", "cos and sin") if cos is sin else ("sin", "cos") if cos is None else ("cos", "sin")))
-        self.order, self.before = _LAYOUTS[layout], before
+        self.order = _LAYOUTS[layout]
         self.given = {"seqused_k": seqused_k, "cu_seqlens_new": cu_seqlens_new}
-        self.call = call = _Call("k_new", k_new, stream) if q is None else _Call("q", q, stream)
+        self.call = call = attending or (_Call("k_new", k_new, stream) if q is None else _Call("q", q, stream))
         self.cache = k, v
         self.integers = _Integers(call, _OPTIONS, dict(
             seqused_k=seqused_k, seqused_new=seqused_new, cu_seqlens_new=cu_seqlens_new, cache_batch_idx=cache_batch_idx,
             leftpad_k=leftpad_k, page_table=page_table))
         self.packed = cu_seqlens_new is not None
         arrays = (("k_new", k_new), ("v_new", v_new), ("k", k), ("v", v))
-        tensors = {call.first.name: call.first}
+        tensors = {call.first.name: call.first} if q is not None or attending is None else {}
         tensors.update({name: call.view(name, array) for name, array in arrays if name not in tensors})
         self.tables = [call.view(name, array) for name, array in (("cos", cos), ("sin", sin)) if array is not None]
         kind = _one_type([*tensors.values(), *self.tables], dtype)
@@ -96,7 +99,7 @@ class _Append:
             options |= ROPE_Q_AT_START
         options |= ROPE_PAIRS if rope_pairs else 0
         strides = tuple(_strides_of(self.tensors[name], self.order) if name in self.tensors else _NOTHING for name in _TENSORS)
-        self.plan: _Plan = call.device.append_plan(_TYPES[kind], *fields, options, strides)
+        self.problem: tuple[Any, ...] = (_TYPES[kind], *fields, options, strides)
 
     def _extents(self, name: str) -> tuple[int, ...]:
         """Batch, rows, heads and head_dim."""
@@ -140,45 +143,73 @@ class _Append:
             raise ArgumentError("an extent of %d is too large" % max(fields))
         return fields
 
-    def _after(self) -> Union[int, _View]:
-        """The lengths after the append: a number, or an array that the next append of this plan and thread overwrites."""
-        number, views = self.integers.numbers.get("seqused_k"), self.integers.views
-        if not self.before:
-            return views["seqused_k"] if number is None else number
-        if number is not None and not self.packed:
-            return number + self.rows
-        after = self.plan.array("after", self.batch, self.call.stream)
-        add = kernel("lengths_after.ptx", text=_ADD, THREADS=_THREADS, BEFORE=number is None, STARTS=self.packed)
-        add((self.batch - 1) // _THREADS + 1, _THREADS, after, self.given["seqused_k"] if number is None else None,
-            self.given["cu_seqlens_new"], (number or 0) + (0 if self.packed else self.rows), self.batch, stream=self.call.stream)
-        return _View("seqused_k", after, (self.batch,), (1,), "s32", self.call.first.device, keep=self.plan)
+    def _buffers(self, addresses: list[int], lengths_k: int, arrays: list[int]) -> Any:
+        """Of a launch; `addresses` are those of the tensors, and `arrays` those after lengths_k."""
+        tables = [table.address for table in self.tables] or [0, 0]
+        return _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses, *tables, lengths_k, *arrays)
 
-    def launch(self) -> tuple[Any, Union[int, _View]]:
-        """Returns q rotated, or None, and the lengths after the append."""
-        call, plan, after = self.call, self.plan, self._after()
+    def launch(self, overlap: bool = False) -> Any:
+        """Returns q rotated, or None."""
+        call = self.call
+        plan: _Plan = call.device.append_plan(*self.problem)
 
         def constant(name: str, number: int) -> int:
             return plan.constant(name, self.batch, number, call.stream)
-        addresses = [self.tensors[name].address if name in self.tensors else 0 for name in _TENSORS]
-        addresses += [table.address for table in self.tables] or [0, 0]
-        addresses.append(after.address if isinstance(after, _View) else constant("seqused_k", after))
-        addresses += [self.integers.address(name, constant) for name in _ARRAYS[1:]]
-        buffers = _AppendBuffers(ctypes.sizeof(_AppendBuffers), *addresses)
+        arrays = [self.integers.address(name, constant) for name in _ARRAYS]
+        all_of_them = [self.tensors[name].address if name in self.tensors else 0 for name in _TENSORS]
+        buffers = self._buffers(all_of_them, arrays[0], arrays[1:])
+        buffers.launch = LAUNCH_OVERLAP if overlap else 0
         call.device.check(call.device.lib.ptxpack_attention_append(plan.pointer, ctypes.byref(buffers), call.stream))
-        if self.before and self.out is not None and call.device.capturing(call.stream):
-            call.device.captured.append(self.out)
-        cache = tuple((array, True) for array in self.cache)
         if self.out is None:
-            call.results(*cache)
-            return None, after
-        return call.results((self.out, self.out_given), *cache)[0], after
+            call.results(*self.written())
+            return None
+        return call.results((self.out, self.out_given), *self.written())[0]
+
+    def written(self) -> tuple[tuple[Any, bool], ...]:
+        """The cache, for _Call.results."""
+        return tuple((array, True) for array in self.cache)
+
+    # ---- as a part of an attention -------------------------------------------------------------------------
+    def part(self) -> tuple[Any, ...]:
+        """As problem, with 0 for what the attention says."""
+        said = _OF_THE_CACHE | (_OF_Q if self.out is not None else frozenset())
+        *fields, strides = self.problem
+        names = [name for name, _ in _AppendDesc._fields_[1:]]
+        return (*(0 if name in said else field for name, field in zip(names, fields)),
+                tuple(_NOTHING if name in ("k", "v", "out") else three for name, three in zip(_TENSORS, strides)))
+
+    def addresses(self) -> Any:
+        """The buffers of a launch in the same way."""
+        own = [self.tensors[name].address if name in ("k_new", "v_new", "q") and name in self.tensors else 0 for name in _TENSORS]
+        starts = self.integers.address("cu_seqlens_new", None) if self.out is None else 0
+        return self._buffers(own, 0, [0, starts, 0, 0, 0])
+
+    def rotated(self) -> Optional[_View]:
+        """Where q is rotated to.  Nobody else keeps that: the call does, and a graph that is being captured."""
+        if self.out is None:
+            return None
+        call, out = self.call, self.out
+        if call.device.capturing(call.stream):
+            call.device.captured.append(out)
+        return call.view("out", out)
+
+    def after(self, plan: _Plan) -> Union[int, _View]:
+        """The lengths after the append: a number, or an array that the next launch of this plan and thread overwrites."""
+        number = self.integers.numbers.get("seqused_k")
+        if number is not None and not self.packed:
+            return number + self.rows
+        after = plan.array("after", self.batch, self.call.stream)
+        add = kernel("lengths_after.ptx", text=_ADD, THREADS=_THREADS, BEFORE=number is None, STARTS=self.packed)
+        add((self.batch - 1) // _THREADS + 1, _THREADS, after, self.given["seqused_k"] if number is None else None,
+            self.given["cu_seqlens_new"], (number or 0) + (0 if self.packed else self.rows), self.batch, stream=self.call.stream)
+        return _View("seqused_k", after, (self.batch,), (1,), "s32", self.call.first.device, keep=plan)
 
 
 def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, q: Any = None, cos: Any = None, sin: Any = None,
                      rope_pairs: bool = False, rope_q_at_start: bool = False, page_table: Any = None, cache_batch_idx: Any = None,
                      leftpad_k: Any = None, cu_seqlens_new: Any = None, max_seqlen_new: Optional[int] = None,
                      seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, out: Any = None,
-                     stream: Any = None) -> Any:
+                     stream: Any = None, overlap: bool = False) -> Any:
     """Writes new keys and values to the end of a cache of k and v, in place; with cos and sin it rotates the new keys, and q, first.
 
     k_new, v_new  [batch, seqlen_new, heads_kv, head_dim]; with layout="bhsd" [batch, heads, seqlen, head_dim], all of them
@@ -192,6 +223,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     rope_q_at_start  all rows of q have the position of the first new row
     out           where q rotated goes; may be q
     dtype         "bf16" or "f16": what uint16 stands for
+    overlap       as of attention()
 
     The int32 arrays are on the device, and are read by the kernel:
 
@@ -205,4 +237,4 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     return _Append(k_new, v_new, k, v, seqused_k, q=q, cos=cos, sin=sin, rope_pairs=rope_pairs, rope_q_at_start=rope_q_at_start,
                    page_table=page_table, cache_batch_idx=cache_batch_idx, leftpad_k=leftpad_k, cu_seqlens_new=cu_seqlens_new,
                    max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, out=out,
-                   stream=stream).launch()[0]
+                   stream=stream).launch(overlap)

@@ -111,16 +111,16 @@ class _Device:
         refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
-    def _attention_plan(self, *problem: Any) -> _Plan:
+    def _attention_plan(self, *problem: Any, append: Any = None) -> _Plan:
         desc = _attention_desc(*problem)
+        first = None if append is None else _append_desc(*append)
+        desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
 
     def _append_plan(self, *problem: Any) -> _Plan:
-        *fields, strides = problem
-        desc = _AppendDesc(ctypes.sizeof(_AppendDesc), *fields, *(_Strides(*three) for three in strides))
-        return _Plan(self, "attention_append", ctypes.byref(desc))
+        return _Plan(self, "attention_append", ctypes.byref(_append_desc(*problem)))
 
     def _merge_plan(self, *problem: Any) -> _Plan:
         *fields, strides = problem
@@ -141,6 +141,11 @@ def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int,
                     softcap: float, strides: tuple[tuple[int, ...], ...], lengths: tuple[int, ...] = ()) -> Any:
     return _AttentionDesc(ctypes.sizeof(_AttentionDesc), dtype, *sizes, scale, mask, left, right, softcap,
                           *(_Strides(*three) for three in strides), *lengths)
+
+
+def _append_desc(*problem: Any) -> Any:
+    *fields, strides = problem
+    return _AppendDesc(ctypes.sizeof(_AppendDesc), *fields, *(_Strides(*three) for three in strides))
 
 
 class _Plan:

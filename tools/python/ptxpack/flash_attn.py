@@ -14,9 +14,8 @@ from typing import Any, Optional
 
 from .library import ArgumentError, Unsupported
 from .append import _Append
-from .frameworks import _library_for
 from .merge import attention_merge
-from .operations import attention
+from .operations import _Call, attention
 
 _NO_WINDOW = (-1, -1)
 _STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "scheduler_metadata", "fa_version"))
@@ -124,13 +123,10 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
         if rotary_cos is not None and cu_seqlens_q is not cu_seqlens_k_new:
             raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: rotary_cos with packed q needs packed k: cu_seqlens_k_new must be "
                               "cu_seqlens_q, the same array" % name)
-        if more.get("stream") is None:
-            more["stream"] = _library_for(q).stream(q)  # of both calls, whatever library k is of
-        rotated, cache_seqlens = _Append(
-            k, v, k_cache, v_cache, cache_seqlens, before=True, q=None if rotary_cos is None else q, cos=rotary_cos, sin=rotary_sin,
-            rope_pairs=rotary_interleaved and rotary_cos is not None, rope_q_at_start=not causal, window=window_size,
-            page_table=table, cache_batch_idx=cache_batch_idx, cu_seqlens_new=cu_seqlens_k_new, stream=more["stream"]).launch()
-        q = q if rotated is None else rotated
+        more["_append"] = _Append(
+            k, v, k_cache, v_cache, cache_seqlens, attending=_Call("q", q, more.get("stream")), q=None if rotary_cos is None else q,
+            cos=rotary_cos, sin=rotary_sin, rope_pairs=rotary_interleaved and rotary_cos is not None, rope_q_at_start=not causal,
+            window=window_size, page_table=table, cache_batch_idx=cache_batch_idx, cu_seqlens_new=cu_seqlens_k_new)
     return attention(q, k_cache, v_cache, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
                      return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx,
                      leftpad_k=cache_leftpad, page_table=table, cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, **more)

@@ -60,6 +60,15 @@ class _Integers:
                 raise ArgumentError("%s is of %d sequences, and %s of %d" % (first, batch, name, count))
         return batch
 
+    def replace(self, name: str, value: Any) -> None:
+        """By another array, or a number."""
+        self.numbers.pop(name, None)
+        self.views.pop(name, None)
+        if isinstance(value, _View):
+            self.views[name] = value
+        else:
+            self.numbers[name] = value
+
     def table_width(self) -> int:
         """Entries of the page table from one sequence to the next."""
         if not self.paged:

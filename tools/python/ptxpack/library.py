@@ -15,6 +15,7 @@ DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD = 1, 2, 4, 8  # the options of ptxpack_attention_desc
 LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
 MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
+LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
 
@@ -65,11 +66,12 @@ _AttentionDesc = _structure(
     (ctypes.c_int32, "batch seqlen_q seqlen_kv heads_q heads_kv head_dim"), (ctypes.c_float, "scale"),
     (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
     (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
-    (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options reserved"))
+    (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
+    (ctypes.c_void_p, "append"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
-                      "row_map left_pad page_table"))
+                      "row_map left_pad page_table"), (ctypes.c_void_p, "append"), (ctypes.c_uint32, "launch reserved"))
 _AppendDesc = _structure(
     "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),
@@ -77,18 +79,20 @@ _AppendDesc = _structure(
     (ctypes.c_uint32, "options"), (_Strides, "k_new v_new k v q q_out"))
 _AppendBuffers = _structure(
     "_AppendBuffers", (ctypes.c_uint32, "size"),
-    (ctypes.c_uint64, "k_new v_new k v q q_out cos sin lengths_kv lengths_new starts_new row_map left_pad page_table"))
+    (ctypes.c_uint64, "k_new v_new k v q q_out cos sin lengths_kv lengths_new starts_new row_map left_pad page_table"),
+    (ctypes.c_uint32, "launch reserved"))
 _MergeDesc = _structure(
     "_MergeDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "batch seqlen_q heads_q head_dim"),
     (ctypes.c_uint32, "options"), (_Strides, "o_a o_b o"))
-_MergeBuffers = _structure("_MergeBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "o_a lse_a o_b lse_b o lse"))
+_MergeBuffers = _structure("_MergeBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "o_a lse_a o_b lse_b o lse"),
+                           (ctypes.c_uint32, "launch reserved"))
 _GemmDesc = _structure(
     "_GemmDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "m n k batch"),
     (ctypes.c_int, "order_a order_b"),
     (ctypes.c_int64, "stride_a stride_b stride_c stride_d batch_a batch_b batch_c batch_d"),
     (ctypes.c_bool, "has_c has_bias"), (ctypes.c_int, "activation"))
 _GemmBuffers = _structure("_GemmBuffers", (ctypes.c_uint32, "size"), (ctypes.c_float, "alpha beta"),
-                          (ctypes.c_uint64, "a b c d bias workspace"))
+                          (ctypes.c_uint64, "a b c d bias workspace"), (ctypes.c_uint32, "launch reserved"))
 _Symbol = _structure("_Symbol", (ctypes.c_char_p, "name"), (ctypes.c_int64, "value"))
 _Words = ctypes.POINTER(ctypes.c_char_p)
 _Source = _structure(

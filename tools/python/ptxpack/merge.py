@@ -4,14 +4,15 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Optional
 
-from .library import ArgumentError, MERGE_F32_PARTS, _MergeBuffers
+from .library import ArgumentError, LAUNCH_OVERLAP, MERGE_F32_PARTS, _MergeBuffers
 from .arrays import _is_compact
 from .lengths import _in_batch
 from .operations import _Call, _LAYOUTS, _TYPES, _one_type, _strides_of, _type_of
 
 
 def attention_merge(o_a: Any, lse_a: Any, o_b: Any, lse_b: Any, *, layout: str = "bshd", dtype: Optional[str] = None,
-                    out: Any = None, lse: Any = None, return_lse: bool = False, stream: Any = None) -> Any:
+                    out: Any = None, lse: Any = None, return_lse: bool = False, stream: Any = None,
+                    overlap: bool = False) -> Any:
     """Of attention() of the same queries to two sets of keys, with their lse: that to all of these keys.
 
     o_a, o_b      [batch, seqlen_q, heads_q, head_dim], with layout="bhsd" [batch, heads, seqlen, head_dim]; of packed q
@@ -20,6 +21,7 @@ def attention_merge(o_a: Any, lse_a: Any, o_b: Any, lse_b: Any, *, layout: str =
     dtype         "bf16" or "f16": what uint16 stands for, or with f32 parts the type of the result; None: that of `out`
     out           where the result goes: as o_a; may be o_a or o_b
     lse           where its lse goes; may be lse_a or lse_b.  It is a second result with this or with return_lse=True
+    overlap       as of attention()
     """
     if layout not in _LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
@@ -55,7 +57,7 @@ def attention_merge(o_a: Any, lse_a: Any, o_b: Any, lse_b: Any, *, layout: str =
     plan = call.device.merge_plan(_TYPES[kind], batch, rows, heads, dim, MERGE_F32_PARTS if wide else 0,
                                   tuple(_strides_of(view, order) for view in tensors))
     buffers = _MergeBuffers(ctypes.sizeof(_MergeBuffers), a.address, logs[0].address, b.address, logs[1].address, o.address,
-                            logs[2].address if wanted else 0)
+                            logs[2].address if wanted else 0, LAUNCH_OVERLAP if overlap else 0)
     call.device.check(call.device.lib.ptxpack_attention_merge(plan.pointer, ctypes.byref(buffers), call.stream))
     if not wanted:
         return call.results((made, out is not None))[0]

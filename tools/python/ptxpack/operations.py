@@ -5,14 +5,17 @@ import collections
 import ctypes
 import math
 import operator
-from typing import Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import ArgumentError, BF16, E4M3, F16, _AttentionBuffers, _GemmBuffers, _lock
+from .library import ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
+
+if TYPE_CHECKING:
+    from .append import _Append
 
 
 # ---- one call ----------------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
-              cache_batch_idx: Any = None, leftpad_k: Any = None) -> Any:
+              cache_batch_idx: Any = None, leftpad_k: Any = None, overlap: bool = False, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -197,6 +200,10 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+    overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
+             reads or writes arrays: the same result, a few microseconds earlier.  Kernels of ptxpack, of PyTorch and most
+             others may come before; PTXPACK_LAUNCH_OVERLAP in loader.h states what must not.  Without effect below sm_90, and
+             where the chosen kernel cannot
 
     Sequences with lengths of their own, under the names of flash-attn.  The arrays are int32 on the device, and are read by the
     kernel: nothing waits for them, and one captured graph serves a decoding loop.  A mask goes by each sequence's own lengths.
@@ -211,8 +218,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     cache_batch_idx  [batch]: the sequence of k and v that each sequence of q goes with
     leftpad_k        [batch], or a number: the first rows of k and v that are no keys, which the lengths count
     """
-    call = _Call("q", q, stream)
-    views = call.first, call.view("k", k), call.view("v", v)
+    call = _Call("q", q, stream) if _append is None else _append.call  # flash_attn.py's: the same launch appends first
+    rotated = None if _append is None else _append.rotated()
+    views = rotated or call.first, call.view("k", k), call.view("v", v)
     if layout not in _LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
     order = _LAYOUTS[layout]
@@ -236,16 +244,21 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
-                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()))
+                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()),
+                                      **({} if _append is None else {"append": _append.part()}))
+    if _append is not None:
+        lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
     addresses += [logs_address, plan.workspace(call.stream)] + scales
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
-    buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses)
+    first = None if _append is None else _append.addresses()
+    buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
+                                LAUNCH_OVERLAP if overlap else 0)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
-    if not want_lse:
-        return call.results((o, out is not None))[0]
-    return call.results((o, out is not None), (logs, lse is not None))
+    made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
+    results = call.results(*made, *(() if _append is None else _append.written()))
+    return results[:2] if want_lse else results[0]
 
 
 # ---- matmul ------------------------------------------------------------------------------------------------
@@ -285,7 +298,8 @@ def _matrix_of(view: _View, batch: int, rows: int, columns: int,
 
 
 def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = None, bias: Any = None,
-           activation: Optional[str] = None, dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> Any:
+           activation: Optional[str] = None, dtype: Optional[str] = None, out: Any = None, stream: Any = None,
+           overlap: bool = False) -> Any:
     """activation(alpha a b + beta c + bias), summed in f32.
 
     a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
@@ -297,6 +311,7 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
     dtype       "bf16" or "f16": what uint16 stands for
     out         where the result goes: [m, n], or [batch, m, n] where a or b has three dimensions, with
                 contiguous rows; may be c.  It is needed where n is no multiple of 8, with rows that lie so
+    overlap     as of attention()
     """
     if activation not in _ACTIVATIONS:
         raise ArgumentError("activation is %r, and may be 'relu', 'gelu' or 'silu'" % (activation,))
@@ -315,7 +330,8 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
     plan = call.device.gemm_plan(_TYPES[kind], m, n, k, batch, *orders[:2], *strides, *batches, c is not None,
                                  bias is not None, _ACTIVATIONS[activation])
     addresses = [0 if view is None else view.address for view in (a, b, c, d, bias)]
-    buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream))
+    buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream),
+                           LAUNCH_OVERLAP if overlap else 0)
     call.device.check(call.device.lib.ptxpack_gemm_launch(plan.pointer, ctypes.byref(buffers), call.stream))
     return call.results((made, out is not None))[0]
 

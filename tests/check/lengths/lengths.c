@@ -5,32 +5,37 @@
  *          with ONE plan and one workspace; the later rounds are replays of one captured graph where the driver can.
  * Passes   Against the exact result, each head of each sequence has FlashAttention's bound (verify.h), and every
  *          LSE verify_lse_bound.  All that is not a row of a sequence is NaN in the inputs, and in the outputs
- *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again. */
+ *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again.
+ * Appends  "kvcache" cases launch an append and an attention in one call, in the ways of FlashAttention's tests of a cache:
+ *          the new rows are NaN in the cache before it, and all bytes of q, k and v are right after it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lengths_image.h"
+#include "image.h"
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
 
 enum { ROUNDS = 3, WHAT = 512 };
+/* for wgmma.ptx alone, with the rows of several heads in a tile */
+enum { PACKED = ATTENTION_PARTS + ATTENTION_PACK + 1 };
 
 /* ---- the cases ---------------------------------------------------------------------------------------- */
 static const struct shape {
     ptxpack_dtype dtype;
-    int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
-    bool          packed; /* for wgmma.ptx alone, with the rows of several heads in a tile */
+    int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim, split_rows;
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, false},   {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, false},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, false},  {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, false},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, false}, {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, false},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, false},  {PTXPACK_F16, 2, 113, 203, 2, 1, 64, false},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, false}, {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, false},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, false},  {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, false},
-    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, true},   {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, true},
-    {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, true},  {PTXPACK_F16, 2, 6, 140, 16, 1, 128, true},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},       {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},      {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},     {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},      {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},     {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},      {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
+    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},     {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
+    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},   {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED},
+    {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED}, {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED},
+    {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -64,28 +69,57 @@ static const struct masking {
     {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
     {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15},
 };
+static const lengths_append appends[] = {
+    /* new rows, rotary_dim, options, packed, in place, stated */
+    {"halves", 0, ALL_OF_HEAD, 0, false, false, false},
+    {"pairs in place", 0, ALL_OF_HEAD, PTXPACK_ROPE_PAIRS, false, true, false},
+    {"16 pairs stated", 0, 32, PTXPACK_ROPE_PAIRS, false, false, true},
+    {"8 halves, positions", 0, 16, PTXPACK_LEFT_PAD, false, true, true},
+    {"q at start", 0, ALL_OF_HEAD, PTXPACK_ROPE_Q_AT_START, false, false, false},
+    {"copies of 1", 1, 0, 0, false, false, false},
+    {"up to 5 copies", 5, 0, PTXPACK_LENGTHS_NEW, false, false, true},
+    {"packed copies", 4, 0, 0, true, false, false},
+    {"packed halves of k", 6, ALL_OF_HEAD, PTXPACK_LENGTHS_NEW | PTXPACK_LEFT_PAD, true, false, false},
+};
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
     STORAGES = sizeof storages / sizeof storages[0],
-    MASKS = sizeof masks / sizeof masks[0]
+    MASKS = sizeof masks / sizeof masks[0],
+    APPENDS = sizeof appends / sizeof appends[0]
 };
 
 typedef struct lengths_case {
-    int shape, storage, mask;
+    int shape, storage, mask, append; /* append APPENDS: none */
 } lengths_case;
 
-/* On the emulated driver every shape has every storage once, with masks in turn. */
+/* On the emulated driver every shape has every storage once, with masks in turn; every storage has every second append once,
+ * with shapes in turn. */
 static bool in_matrix(const check *c, const lengths_case *a)
 {
-    return (!c->brief && !c->quick) || (a->shape + a->storage) % MASKS == a->mask;
+    const lengths_storage *s = &storages[a->storage];
+    const bool             few = c->brief || c->quick;
+    if (a->append == APPENDS)
+        return !few || (a->shape + a->storage) % MASKS == a->mask;
+    if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
+        return false; /* there is no append to these */
+    return (a->shape + a->storage + a->append) % MASKS == a->mask &&
+           (!few ||
+            ((a->storage + a->append) % 2 == 0 && (5 * a->storage + 7 * a->append) / 2 % SHAPES == a->shape));
 }
 
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
-    snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d %s, %s", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
-             (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv,
-             storages[a->storage].name, masks[a->mask].name);
+    const char         *split = s->split_rows > 0 && s->split_rows != PACKED ? " split" : "";
+    if (a->append < APPENDS)
+        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
+                 storages[a->storage].name);
+    else
+        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name);
 }
 
 static ptxpack_attention_desc describe(const lengths_case *a)
@@ -104,7 +138,7 @@ static ptxpack_attention_desc describe(const lengths_case *a)
                                 .window_left = m->left,
                                 .window_right = m->right,
                                 .softcap = m->softcap,
-                                .reserved = s->packed ? ATTENTION_PARTS + 1 + ATTENTION_PACK : 0};
+                                .split_rows = s->split_rows};
     return d;
 }
 
@@ -203,7 +237,7 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
 {
     char why[PLAN_LINE];
     bool packs = plan_method_of(row) == &attention_wgmma && ptxpack_variant_parameter(row, "BLOCK_M", 0) <= 128;
-    return check_row_wanted(c, row) && (d->reserved == 0 || packs) &&
+    return check_row_wanted(c, row) && (!attention_pack_wanted(d) || packs) &&
            plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
                NULL;
 }
@@ -254,24 +288,29 @@ static void run_case(check *c, const lengths_case *a, const char *name)
 {
     ptxpack_attention_desc d = describe(a);
     random_state  random = random_start(c->seed + (uint64_t)((a->shape * STORAGES + a->storage) * MASKS));
+    bool          appends_rows = a->append < APPENDS;
+    int           rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
     lengths_image image;
     lengths_runs  runs;
     expected      e = {NULL, 0, NULL, NULL, NULL};
-    if (!lengths_image_open(&image, &d, &storages[a->storage]) || !lengths_runs_open(&runs)) {
+    if (!lengths_image_open(&image, &d, &storages[a->storage]) ||
+        (appends_rows && !lengths_append_open(&image, &appends[a->append])) || !lengths_runs_open(&runs)) {
         check_broken(c, name, image.line);
+        lengths_append_close(c, &image);
         lengths_image_close(&image);
         return;
     }
     bool ok = true;
-    for (int round = 0; round < ROUNDS && ok && !atomic_load(&c->broken); round++) {
-        lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1);
-        ok = refer(&image, &e);
+    for (int round = 0; round < rounds && ok && !atomic_load(&c->broken); round++) {
+        lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1 && !appends_rows);
+        ok = (!appends_rows || lengths_append_fill(&image, &random)) && refer(&image, &e);
         if (!ok)
             check_broken(c, name, ptxpack_detail(NULL));
         ok = ok && run_rows(c, &image, &runs, &e, name, (size_t)(a->shape + a->storage), round);
         free_expected(&e);
     }
     lengths_runs_close(c, &runs);
+    lengths_append_close(c, &image);
     lengths_image_close(&image);
 }
 
@@ -297,13 +336,13 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * STORAGES * MASKS];
+    lengths_case list[SHAPES * STORAGES * (MASKS + APPENDS)];
     check_cases  all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
-            for (int mask = 0; mask < MASKS; mask++) {
-                lengths_case a = {shape, storage, mask};
+            for (int which = 0; which < MASKS * (APPENDS + 1); which++) {
+                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS};
                 char         name[128];
                 name_case(&a, name);
                 if (in_matrix(c, &a) && check_wanted(c, name))

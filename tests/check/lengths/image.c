@@ -1,5 +1,5 @@
-/* lengths_image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
-#include "lengths_image.h"
+/* image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
+#include "image.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,7 +85,7 @@ void lengths_image_close(lengths_image *image)
 
 const void *lengths_image_tensor(const lengths_image *image, int tensor)
 {
-    return image->host[tensor] + CHECK_GUARD;
+    return (image->fresh.kind != NULL ? image->fresh.want[tensor] : image->host[tensor]) + CHECK_GUARD;
 }
 
 ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
@@ -183,7 +183,7 @@ static void draw_arrays(lengths_image *image, random_state *random)
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
-static attention_sequence sequence(const lengths_image *image, int32_t i)
+attention_sequence lengths_image_sequence(const lengths_image *image, int32_t i)
 {
     ptxpack_attention_lengths lengths = lengths_image_arrays(image);
     attention_sequence        s = {0, 0, 0, 0, 0, 0};
@@ -192,12 +192,11 @@ static attention_sequence sequence(const lengths_image *image, int32_t i)
     return s;
 }
 
-/* The index of a row's first element. */
-static size_t element_at(const lengths_image *image, int tensor, int32_t i, int64_t row, int64_t head)
+size_t lengths_image_element(const lengths_image *image, int tensor, int32_t i, int64_t row, int64_t head)
 {
     const ptxpack_attention_desc *d = &image->desc;
     const attention_tensor       *t = &image->geometry.tensor[tensor];
-    attention_sequence            s = sequence(image, i);
+    attention_sequence            s = lengths_image_sequence(image, i);
     bool                          keys = tensor == TENSOR_K || tensor == TENSOR_V;
     int64_t                       batch = keys ? s.cache : i;
     row += keys ? s.kv_row : s.q_row;
@@ -223,12 +222,12 @@ static void make_steep(const ptxpack_attention_desc *d, int tensor, int64_t row,
 static void fill_rows(lengths_image *image, random_state *random, int tensor, int32_t i, bool steep)
 {
     const ptxpack_attention_desc *d = &image->desc;
-    attention_sequence            s = sequence(image, i);
+    attention_sequence            s = lengths_image_sequence(image, i);
     bool                          keys = tensor != TENSOR_Q;
     for (int64_t row = keys ? s.first : 0; row < (keys ? s.keys : s.queries); row++)
         for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
             void *elements = image->host[tensor] + CHECK_GUARD +
-                             element_at(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype);
+                             lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype);
             random_normal(random, d->dtype, elements, (size_t)d->head_dim);
             if (steep)
                 make_steep(d, tensor, row, elements);
@@ -250,7 +249,7 @@ void lengths_image_fill(lengths_image *image, random_state *random, bool steep)
 static uint8_t *o_row(const lengths_image *image, const attention_row *row)
 {
     return image->host[TENSOR_O] + CHECK_GUARD +
-           element_at(image, TENSOR_O, row->batch, row->row, row->head) *
+           lengths_image_element(image, TENSOR_O, row->batch, row->row, row->head) *
                ptxpack_dtype_bytes(image->desc.dtype);
 }
 
@@ -259,7 +258,8 @@ static float *lse_of(const lengths_image *image, const attention_row *row)
     const ptxpack_attention_desc *d = &image->desc;
     float                        *lse = image->lse + CHECK_GUARD / sizeof *image->lse;
     if (d->q_rows == PTXPACK_ROWS_PACKED)
-        return lse + (int64_t)row->head * d->rows_q + sequence(image, row->batch).q_row + row->row;
+        return lse + (int64_t)row->head * d->rows_q + lengths_image_sequence(image, row->batch).q_row +
+               row->row;
     return lse + ((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row;
 }
 
@@ -286,7 +286,7 @@ bool lengths_image_untouched(lengths_image *image, char *what, size_t cap)
     size_t                        at;
     for (int32_t i = 0; i < d->batch; i++)
         for (int32_t head = 0; head < d->heads_q; head++)
-            for (int32_t row = 0; row < sequence(image, i).queries; row++) {
+            for (int32_t row = 0; row < lengths_image_sequence(image, i).queries; row++) {
                 attention_row r = {i, head, row};
                 memset(o_row(image, &r), POISON, (size_t)d->head_dim * ptxpack_dtype_bytes(d->dtype));
                 memset(lse_of(image, &r), POISON, sizeof(float));

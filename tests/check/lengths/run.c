@@ -1,9 +1,9 @@
-/* lengths_run.c - runs cases of lengths.c: one plan, one workspace and one captured graph for all rounds. */
+/* run.c - runs cases of lengths.c: one plan, one workspace and one captured graph for all rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lengths_image.h"
+#include "image.h"
 
 struct lengths_run_state {
     ptxpack_attention_plan *plan;
@@ -58,27 +58,32 @@ static bool allocate(check *c, const lengths_image *image, lengths_run_state *s)
                       "cuMemsetD8Async");
 }
 
-static bool enqueue(check *c, const lengths_run_state *s)
+static bool enqueue(check *c, const lengths_image *image, const lengths_run_state *s)
 {
-    const ptxpack_attention_buffers b = {.size = sizeof b,
-                                         .q = s->tensor[TENSOR_Q] + CHECK_GUARD,
-                                         .k = s->tensor[TENSOR_K] + CHECK_GUARD,
-                                         .v = s->tensor[TENSOR_V] + CHECK_GUARD,
-                                         .o = s->tensor[TENSOR_O] + CHECK_GUARD,
-                                         .lse = s->lse + CHECK_GUARD,
-                                         .workspace = s->workspace,
-                                         .starts_q = s->arrays[ARRAY_STARTS_Q],
-                                         .starts_kv = s->arrays[ARRAY_STARTS_KV],
-                                         .lengths_q = s->arrays[ARRAY_LENGTHS_Q],
-                                         .lengths_kv = s->arrays[ARRAY_LENGTHS_KV],
-                                         .row_map = s->arrays[ARRAY_ROW_MAP],
-                                         .left_pad = s->arrays[ARRAY_LEFT_PAD],
-                                         .page_table = s->arrays[ARRAY_PAGE_TABLE]};
+    ptxpack_attention_append_buffers append;
+    ptxpack_attention_buffers        b = {.size = sizeof b,
+                                          .q = s->tensor[TENSOR_Q] + CHECK_GUARD,
+                                          .k = s->tensor[TENSOR_K] + CHECK_GUARD,
+                                          .v = s->tensor[TENSOR_V] + CHECK_GUARD,
+                                          .o = s->tensor[TENSOR_O] + CHECK_GUARD,
+                                          .lse = s->lse + CHECK_GUARD,
+                                          .workspace = s->workspace,
+                                          .starts_q = s->arrays[ARRAY_STARTS_Q],
+                                          .starts_kv = s->arrays[ARRAY_STARTS_KV],
+                                          .lengths_q = s->arrays[ARRAY_LENGTHS_Q],
+                                          .lengths_kv = s->arrays[ARRAY_LENGTHS_KV],
+                                          .row_map = s->arrays[ARRAY_ROW_MAP],
+                                          .left_pad = s->arrays[ARRAY_LEFT_PAD],
+                                          .page_table = s->arrays[ARRAY_PAGE_TABLE]};
+    if (image->fresh.kind != NULL) {
+        append = lengths_append_buffers(image, &b);
+        b.append = &append;
+    }
     return device_status(&c->gpu, ptxpack_attention_launch(s->plan, &b, c->gpu.stream));
 }
 
 /* Captures the launch; without graphs s->graph stays NULL. */
-static bool capture(check *c, lengths_run_state *s)
+static bool capture(check *c, const lengths_image *image, lengths_run_state *s)
 {
     const struct ptxpack_driver *d = c->gpu.driver;
     struct CUgraph_st           *graph = NULL;
@@ -87,7 +92,7 @@ static bool capture(check *c, lengths_run_state *s)
         return true;
     bool ok = device_try(&c->gpu, d->cuStreamBeginCapture(c->gpu.stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
                          "cuStreamBeginCapture") &&
-              enqueue(c, s);
+              enqueue(c, image, s);
     ptxpack_cu_result ended = d->cuStreamEndCapture(c->gpu.stream, &graph);
     ok = ok && device_try(&c->gpu, ended, "cuStreamEndCapture") &&
          device_try(&c->gpu, d->cuGraphInstantiateWithFlags(&s->graph, graph, 0), "cuGraphInstantiate");
@@ -97,9 +102,9 @@ static bool capture(check *c, lengths_run_state *s)
 }
 
 /* ---- every round --------------------------------------------------------------------------------------- */
-static bool upload(check *c, const lengths_image *image, const lengths_run_state *s)
+static bool upload(check *c, lengths_image *image, const lengths_run_state *s)
 {
-    bool ok = true;
+    bool ok = lengths_append_upload(c, image);
     for (int t = TENSOR_Q; t <= TENSOR_V && ok; t++)
         ok = device_upload(&c->gpu, s->tensor[t], image->host[t], image->bytes[t]);
     for (int id = 0; id < ARRAY_COUNT && ok; id++)
@@ -119,9 +124,23 @@ static bool launch(check *c, const lengths_image *image, const lengths_run_state
            device_try(&c->gpu, d->cuMemsetD8Async(s->lse, 0xff, image->lse_bytes, c->gpu.stream),
                       "cuMemsetD8Async") &&
            (replay ? device_try(&c->gpu, d->cuGraphLaunch(s->graph, c->gpu.stream), "cuGraphLaunch")
-                   : enqueue(c, s)) &&
+                   : enqueue(c, image, s)) &&
            device_download(&c->gpu, o, s->tensor[TENSOR_O], image->bytes[TENSOR_O]) &&
            device_download(&c->gpu, lse, s->lse, image->lse_bytes);
+}
+
+/* Whether q, k and v are as an append must leave them. */
+static bool compare(check *c, const lengths_image *image, const lengths_run_state *s, char *what, size_t cap)
+{
+    bool ok = true;
+    for (int t = TENSOR_Q; t <= TENSOR_V && ok && image->fresh.kind != NULL; t++) {
+        void *got = malloc(image->bytes[t]);
+        ok = got != NULL && device_download(&c->gpu, got, s->tensor[t], image->bytes[t]);
+        if (ok)
+            lengths_append_compare(image, t, got, what, cap);
+        free(got);
+    }
+    return ok;
 }
 
 /* False, with `what`, unless the counters are zero. */
@@ -143,11 +162,12 @@ static bool run_twice(check *c, lengths_image *image, lengths_run_state *s, bool
     bool  ok = o != NULL && lse != NULL;
     if (ok) {
         ok = upload(c, image, s) && launch(c, image, s, replay, o, lse) &&
+             (image->fresh.kind == NULL || upload(c, image, s)) &&
              launch(c, image, s, replay, image->host[TENSOR_O], image->lse);
         if (ok && (memcmp(o, image->host[TENSOR_O], image->bytes[TENSOR_O]) != 0 ||
                    memcmp(lse, image->lse, image->lse_bytes) != 0))
             snprintf(what, cap, "a second run gave other bits");
-        ok = ok && counters_are_zero(c, s, what, cap);
+        ok = ok && compare(c, image, s, what, cap) && counters_are_zero(c, s, what, cap);
     } else {
         snprintf(c->gpu.line, sizeof c->gpu.line, "no memory");
     }
@@ -168,7 +188,7 @@ bool lengths_run(check *c, lengths_image *image, lengths_runs *runs, size_t inde
     }
     pthread_mutex_lock(&c->gpu_lock);
     bool ok = (!first || allocate(c, image, s)) &&
-              run_twice(c, image, s, !first && s->graph != NULL, what, cap) && (!first || capture(c, s));
+              run_twice(c, image, s, !first && s->graph != NULL, what, cap) && (!first || capture(c, image, s));
     if (!ok)
         snprintf(what, cap, "%s", c->gpu.line);
     pthread_mutex_unlock(&c->gpu_lock);

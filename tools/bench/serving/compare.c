@@ -1,0 +1,104 @@
+/* compare.c - one row of an attention on the device against the host: only what that row needs is copied back. */
+#include "attend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/problem/verify.h"
+
+enum { TOGETHER = 4096 /* rows of one copy */ };
+
+size_t attend_key_row(const attend_state *s, int32_t sequence, int32_t key)
+{
+    const ptxpack_attention_desc *d = &s->desc;
+    if (s->table != NULL) {
+        const int32_t *pages = s->table + (size_t)sequence * (size_t)d->table_width;
+        return (size_t)pages[key / d->page_rows] * (size_t)d->page_rows + (size_t)(key % d->page_rows);
+    }
+    return (size_t)key +
+           (s->starts_kv != NULL ? (size_t)s->starts_kv[sequence] : (size_t)sequence * (size_t)d->seqlen_kv);
+}
+
+size_t attend_query_row(const attend_state *s, int32_t sequence, int32_t row)
+{
+    return (size_t)row +
+           (s->starts_q != NULL ? (size_t)s->starts_q[sequence] : (size_t)sequence * (size_t)s->desc.seqlen_q);
+}
+
+/* One key head of the first `count` keys of a sequence, from either arena; rows that follow each other are copied at once. */
+static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s, int arena, int set,
+                      int32_t sequence, int32_t count, int32_t head, uint16_t *to)
+{
+    const size_t dim = (size_t)s->desc.head_dim, row = (size_t)s->desc.heads_kv * dim;
+    uint16_t    *rows = (uint16_t *)malloc(TOGETHER * row * sizeof *rows);
+    bool         ok = rows != NULL || bench_wrong(run, c, "no memory");
+    for (int32_t key = 0, length; key < count && ok; key += length) {
+        const size_t first = attend_key_row(s, sequence, key);
+        for (length = 1; length < TOGETHER && key + length < count &&
+                         attend_key_row(s, sequence, key + length) == first + (size_t)length;)
+            length++;
+        ok = bench_read(run, c, arena, set, first * row, (size_t)length * row, rows);
+        for (int32_t i = 0; i < length && ok; i++)
+            memcpy(to + (size_t)(key + i) * dim, rows + (size_t)i * row + (size_t)head * dim, dim * sizeof *to);
+    }
+    free(rows);
+    return ok;
+}
+
+/* The row alone: one query of one head, and the keys that its mask keeps. */
+typedef struct row_alone {
+    ptxpack_attention_desc desc;
+    uint16_t              *q, *o, *k, *v;
+    float                  lse;
+} row_alone;
+
+static bool read_row(bench_run *run, bench_case *c, const attend_state *s, int set, int32_t sequence,
+                     int32_t row, int32_t head, row_alone *r)
+{
+    const ptxpack_attention_desc *d = &s->desc;
+    const size_t dim = (size_t)d->head_dim, at = attend_query_row(s, sequence, row), heads = (size_t)d->heads_q;
+    const size_t keys = (size_t)r->desc.seqlen_kv;
+    const int32_t shared = head / (d->heads_q / d->heads_kv);
+    const size_t  lse = s->starts_q != NULL
+                            ? (size_t)head * (size_t)d->rows_q + at
+                            : ((size_t)sequence * heads + (size_t)head) * (size_t)d->seqlen_q + (size_t)row;
+    r->q = (uint16_t *)malloc(2 * (keys + 1) * dim * sizeof *r->q);
+    if (r->q == NULL)
+        return bench_wrong(run, c, "no memory");
+    r->o = r->q + dim;
+    r->k = r->o + dim;
+    r->v = r->k + keys * dim;
+    return bench_read(run, c, ARENA_Q, set, (at * heads + (size_t)head) * dim, dim, r->q) &&
+           bench_read(run, c, ARENA_O, set, (at * heads + (size_t)head) * dim, dim, r->o) &&
+           bench_read(run, c, ARENA_LSE, set, lse, 1, &r->lse) &&
+           read_keys(run, c, s, ARENA_K, set, sequence, r->desc.seqlen_kv, shared, r->k) &&
+           read_keys(run, c, s, ARENA_V, set, sequence, r->desc.seqlen_kv, shared, r->v);
+}
+
+bool attend_compare(bench_run *run, bench_case *c, const attend_state *s, int set, int32_t sequence,
+                    int32_t row, int32_t head)
+{
+    const int32_t after = s->desc.mask == PTXPACK_MASK_NONE ? 0 : s->queries[sequence] - 1 - row;
+    verify_result result = {.pass = false};
+    row_alone     r = {.desc = {.size = sizeof r.desc,
+                                .dtype = s->desc.dtype,
+                                .batch = 1,
+                                .seqlen_q = 1,
+                                .seqlen_kv = s->keys[sequence] - after,
+                                .heads_q = 1,
+                                .heads_kv = 1,
+                                .head_dim = s->desc.head_dim}};
+    bool          ok = read_row(run, c, s, set, sequence, row, head, &r);
+    if (ok) {
+        ptxpack_status status = verify_attention(&r.desc, r.q, r.k, r.v, NULL, r.o, &r.lse, 1, 1, &result);
+        ok = status == PTXPACK_OK
+                 ? result.pass || bench_wrong(run, c,
+                                              "wrong: sequence %d, row %d, head %d differs by %.3g, "
+                                              "of %.3g allowed; the log-sum-exp by %.3g, of %.3g",
+                                              (int)sequence, (int)row, (int)head, result.out_error,
+                                              result.bound, result.lse_error, result.lse_bound)
+                 : bench_wrong(run, c, "%s", ptxpack_detail(NULL));
+    }
+    free(r.q);
+    return ok;
+}
