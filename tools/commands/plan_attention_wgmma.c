@@ -24,10 +24,11 @@ static void report_parts(plan *p, const attention_wgmma_layout *l)
     report_int(&p->out, "part_blocks", split.blocks);
     report_int(&p->out, "workspace",
                (long long)attention_wgmma_workspace_of(l, &split, plan_attention_tiles(p, split.group)).bytes);
-    report_line(&p->out, split.most > 1
-                             ? "parts      the keys of a tile in up to {parts} parts of up to {part_blocks} "
-                               "blocks; {workspace} bytes of workspace"
-                             : "order      each block takes its next tile when it loads the end of one");
+    report_line(&p->out, "order      each block takes its next tile when it loads the end of one");
+    if (split.most > 1)
+        report_line(&p->out,
+                    "           the keys of a tile in up to {parts} parts of up to {part_blocks} blocks; "
+                    "{workspace} bytes of workspace");
 }
 
 static void report_tiles(plan *p, const void *layout)

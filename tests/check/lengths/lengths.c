@@ -26,14 +26,14 @@ static const struct shape {
     ptxpack_dtype dtype;
     int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim, split_rows;
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},       {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},      {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},     {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},      {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},     {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},      {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
-    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},     {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
-    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},   {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},        {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},       {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},      {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},       {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},      {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},       {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
+    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},      {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
+    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED},
     {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED}, {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED},
     {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED},
 };
