@@ -180,8 +180,7 @@ static void fill_tensors(attention_decode_arguments *a, const attention_tensor *
     a->o_head = t[TENSOR_O].head * ELEMENT;
 }
 
-/* Numbers below 2^30 are divided by d: x / d = (2 x inverse) >> 32 >> shift, as QUOTIENT in decode/equal.ptx does. */
-static void fill_inverse(int64_t d, int32_t *inverse, int32_t *shift)
+void attention_inverse(int64_t d, int32_t *inverse, int32_t *shift)
 {
     *shift = 0;
     while ((int64_t)1 << *shift < d)
@@ -191,10 +190,10 @@ static void fill_inverse(int64_t d, int32_t *inverse, int32_t *shift)
 
 static void fill_inverses(attention_decode_arguments *a)
 {
-    fill_inverse(a->tile_padded, &a->tile_padded_inverse, &a->tile_padded_shift);
-    fill_inverse(a->part, &a->part_inverse, &a->part_shift);
-    fill_inverse(a->order, &a->order_inverse, &a->order_shift);
-    fill_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
+    attention_inverse(a->tile_padded, &a->tile_padded_inverse, &a->tile_padded_shift);
+    attention_inverse(a->part, &a->part_inverse, &a->part_shift);
+    attention_inverse(a->order, &a->order_inverse, &a->order_shift);
+    attention_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
 }
 
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,

@@ -1,8 +1,9 @@
 /* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, for each architecture that the
- * row serves and this ptxas knows; and with `ptxas -c` for one of them, which changes from build to build.  The
+ * row serves and this ptxas knows; and with `ptxas -c` for one of them, which changes from build to build.  Rows of
+ * sm_75, which later architectures run only where they are forced to, are compiled for that and one more in turn.  The
  * test fails on errors, on C75xx remarks, and on spills in rows that claim none.
  *
- *   loader-ptxas [--all] [WORD...]   --all: `ptxas -c` for every architecture; words: only the rows whose id contains one
+ *   loader-ptxas [--all] [WORD...]   --all: everything for every architecture; words: only the rows whose id contains one
  *
  * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are
  * kept by content in a cache beside this program, so that only what changed is compiled again. */
@@ -94,13 +95,16 @@ static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS
 static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
                       const bool known[ARCHS], bool all)
 {
-    static size_t turn; /* the architecture for -c */
+    enum { CP_ASYNC_ARCH = 80 };
+    static size_t turn; /* the architecture for -c, and the one more */
     char          targets[ARCHS][16];
     size_t        count = 0;
     for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a) != 0; a++)
         count += target_of(v, a, known, targets[count]);
     turn++;
     for (size_t i = 0; i < count; i++) {
+        if (!all && v->arch < CP_ASYNC_ARCH && i > 0 && turn % count != i)
+            continue;
         bool relocatable = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) == 0 && (all || turn % count == i);
         if (!add_job(v, instance, e, targets[i], false) ||
             (relocatable && !add_job(v, instance, e, targets[i], true)))

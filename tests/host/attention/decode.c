@@ -182,12 +182,43 @@ static void too_many_rows_are_refused(void **state)
                         "v.row: stride 2147483648 exceeds 1073741823 elements");
 }
 
+/* ---- quotients ------------------------------------------------------------------------------------ */
+static uint32_t quotient(uint32_t x, int32_t inverse, int32_t shift)
+{
+    return (uint32_t)((uint64_t)(x << 1) * (uint32_t)inverse >> 32) >> shift;
+}
+
+static void check_quotients(int64_t d, uint64_t *random)
+{
+    const uint32_t most = (UINT32_C(1) << 30) - 1;
+    int32_t        inverse, shift;
+    attention_inverse(d, &inverse, &shift);
+    for (int i = 0; i < 200; i++) {
+        *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint32_t multiple = (uint32_t)((*random >> 33) % (most / (uint64_t)d + 1) * (uint64_t)d);
+        uint32_t near[] = {0, most, multiple, multiple == 0 ? 0 : multiple - 1, (uint32_t)(*random >> 34)};
+        for (size_t k = 0; k < sizeof near / sizeof near[0]; k++)
+            assert_int_equal(quotient(near[k], inverse, shift), near[k] / (uint64_t)d);
+    }
+}
+
+static void quotients_are_exact(void **state)
+{
+    uint64_t random = 20261126;
+    (void)state;
+    for (int64_t d = 1; d <= 4096; d++)
+        check_quotients(d, &random);
+    for (int bit = 12; bit <= 30; bit++)
+        for (int64_t d = (INT64_C(1) << bit) - 3; d <= (INT64_C(1) << bit) + 3 && d <= INT64_C(1) << 30; d++)
+            check_quotients(d, &random);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_cover_all_blocks_once), cmocka_unit_test(ranges_end_where_tiles_end),
-        cmocka_unit_test(masks_shorten_the_list),       cmocka_unit_test(few_rows_are_taken),
-        cmocka_unit_test(too_many_rows_are_refused),
+        cmocka_unit_test(quotients_are_exact),        cmocka_unit_test(ranges_cover_all_blocks_once),
+        cmocka_unit_test(ranges_end_where_tiles_end), cmocka_unit_test(masks_shorten_the_list),
+        cmocka_unit_test(few_rows_are_taken),         cmocka_unit_test(too_many_rows_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
