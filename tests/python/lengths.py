@@ -257,6 +257,22 @@ class Cache(unittest.TestCase):
         self.assertEqual(misses[0], misses[-1])
 
 
+class Parts(unittest.TestCase):
+    def test_the_batch_does_not_matter(self):
+        numbers = numpy.random.default_rng(5)
+        q, k, v = (numbers.standard_normal((3, rows, heads, DIM)) for rows, heads in ((1, HEADS), (700, HEADS_K), (700, HEADS_K)))
+        every = numpy.asarray(ptxpack.attention(half(q), half(k), half(v), split_rows=256))
+        for i in range(3):
+            alone = ptxpack.attention(half(q[i:i + 1]), half(k[i:i + 1]), half(v[i:i + 1]), split_rows=256)
+            numpy.testing.assert_array_equal(numpy.asarray(alone)[0], every[i])
+            exact, _ = attend(q[i], k[i], v[i])
+            numpy.testing.assert_allclose(every[i].astype("float64"), exact, atol=2e-3)
+        used = ptxpack.attention(half(q), half(k), half(v), split_rows=512, seqused_k=ints([700, 0, 513]))
+        numpy.testing.assert_allclose(numpy.asarray(used)[2].astype("float64"), attend(q[2], k[2][:513], v[2][:513])[0], atol=2e-3)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "split_rows 100 is not 0 or a multiple of 256"):
+            ptxpack.attention(half(q), half(k), half(v), split_rows=100)
+
+
 class Refusals(unittest.TestCase):
     def test_lines(self):
         batch = Batch((1, 1), (5, 9))

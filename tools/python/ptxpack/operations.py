@@ -185,7 +185,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
-              cache_batch_idx: Any = None, leftpad_k: Any = None, overlap: bool = False, _append: Optional[_Append] = None) -> Any:
+              cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False,
+              _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -200,6 +201,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+    split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
+             the bits of a sequence's results do not depend on the batch; 0: the library's choice
     overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
              reads or writes arrays: the same result, a few microseconds earlier.  Kernels of ptxpack, of PyTorch and most
              others may come before; PTXPACK_LAUNCH_OVERLAP in loader.h states what must not.  Without effect below sm_90, and
@@ -244,7 +247,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
-                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()),
+                                      *_mask_of(causal, window, align), float(softcap), strides,
+                                      *(((*stored, operator.index(split_rows)),) if lengths or split_rows else ()),
                                       **({} if _append is None else {"append": _append.part()}))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
