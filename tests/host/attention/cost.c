@@ -296,6 +296,8 @@ static void few_queries_are_packed(void **state)
     assert_true(tree.group == 4 && tree.most == 1);
     attention_split one = split_of(128, 64, 64, causal(problem(1, 16, 65536, 32, 128), 8));
     assert_true(one.group == 4 && one.used && one.most > 8); /* and cut into parts */
+    attention_split chunk = split_of(128, 128, 128, causal(problem(1, 64, 16384, 32, 128), 8));
+    assert_true(chunk.group == 4 && chunk.most == 8 && chunk.blocks == 16);
     attention_split alone = split_of(128, 64, 64, causal(problem(32, 16, 2048, 8, 128), 8));
     assert_true(alone.group == 1);
     attention_split six = split_of(128, 64, 64, causal(problem(32, 16, 2048, 48, 128), 8));
