@@ -53,9 +53,9 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
     return PTXPACK_OK;
 }
 
-int64_t attention_most_tiles(const ptxpack_attention_desc *d, int64_t block_m, int32_t heads)
+int64_t attention_most_tiles(const ptxpack_attention_desc *d, int64_t block_m)
 {
-    int64_t all = d->heads_q / heads, packed = all * (d->rows_q / block_m + d->batch);
+    int64_t all = d->heads_q, packed = all * (d->rows_q / block_m + d->batch);
     all *= d->batch * ((d->seqlen_q + block_m - 1) / block_m);
     return d->q_rows == PTXPACK_ROWS_PACKED && packed < all ? packed : all;
 }
@@ -86,7 +86,7 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
 }
 
 /* The index is 4 kind + 2 padded + softcap; a kind is a mask, or how sequences with lengths of their own are
- * stored, with a mask. */
+ * stored, with a mask; then the masks again, with keys in parts; then all of these again, with packed heads. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -111,14 +111,15 @@ static const struct {
 enum {
     MASKS = sizeof masks / sizeof masks[0],
     STORAGES = sizeof storages / sizeof storages[0],
-    SPLITS = MASKS + STORAGES /* all of these again, with keys in parts */
+    SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
+    KINDS = MASKS + STORAGES + SPLITS
 };
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned kind = index / 4;
-    bool     split = kind >= MASKS + STORAGES;
+    unsigned kind = index / 4 % KINDS;
+    bool     split = kind >= MASKS + STORAGES, packed = index / 4 >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
     bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
@@ -128,9 +129,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     /* clang-format off */
     ptxpack_attention_desc d = {
         .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
-        .heads_q = 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
+        .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
-        .split_rows = ATTENTION_PARTS + (split ? 4 : 1),
+        .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
     };
     /* clang-format on */
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
@@ -139,8 +140,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
-             split ? " split" : "", softcap ? " softcap" : "", padded ? " padded" : "");
+    snprintf(name, size, " %s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+             split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
+             padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -162,7 +164,7 @@ const plan_op attention_op = {
     .describe = describe,
     .buffers = &attention_buffers_struct,
     .check = check,
-    .builds = 4 * (MASKS + STORAGES + SPLITS),
+    .builds = 4 * 2 * KINDS,
     .build = build,
 };
 

@@ -24,7 +24,8 @@
  *          lengths of their own reach it by ragged tensor maps (as Triton has them).  Where at most 16
  *          query rows share a key head (decoding), ptx/attention/decode.ptx divides the keys among all blocks
  *          and merges the parts by their log-sum-exps, in a fixed order.  wgmma.ptx does the same where lengths
- *          are equal and more query rows make only few tiles. */
+ *          are equal and more query rows make only few tiles; and where queries are few, a tile has the rows of 2, 4, 8
+ *          or 16 query heads that share a key head. */
 #ifndef PTXPACK_ATTENTION_H
 #define PTXPACK_ATTENTION_H
 #include <stddef.h>

@@ -48,25 +48,33 @@ typedef struct attention_geometry {
     uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
 } attention_geometry;
 
-/* For tests and measurements, in a descriptor's split_rows: ATTENTION_PARTS + n cuts the keys of each tile into n parts
- * where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the one that can.
- * ATTENTION_PAIRS besides gives the same queries of two heads to a tile, where it can. */
+/* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
+ * keys of each tile into n parts where the kernel can; of 1 part it is the build that cannot split, of ATTENTION_ONE_PART the
+ * one that can; n = 0 leaves the parts to the library.  With ATTENTION_PACK added, tiles have the rows of several query heads
+ * that share a key head, where the kernel can; without it they never do. */
 enum {
-    ATTENTION_PARTS = 0x50415200,
+    ATTENTION_PARTS = 0x50415280,
     ATTENTION_PARTS_MOST = 64,
     ATTENTION_ONE_PART = 127,
-    ATTENTION_PAIRS = 128
+    ATTENTION_PACK = 1 << 8
 };
+static inline bool attention_parts_given(const ptxpack_attention_desc *desc)
+{
+    return (desc->split_rows & ~(127 | ATTENTION_PACK)) == ATTENTION_PARTS;
+}
 /* That number; 0: the library's choice. */
 static inline int32_t attention_parts_wanted(const ptxpack_attention_desc *desc)
 {
-    return desc->split_rows & 127;
+    return attention_parts_given(desc) ? desc->split_rows & 127 : 0;
+}
+static inline bool attention_pack_wanted(const ptxpack_attention_desc *desc)
+{
+    return attention_parts_given(desc) && (desc->split_rows & ATTENTION_PACK) != 0;
 }
 /* split_rows as callers state them, otherwise 0. */
 static inline int32_t attention_split_rows(const ptxpack_attention_desc *desc)
 {
-    const int32_t low = 255;
-    return (desc->split_rows & low) != 0 && (desc->split_rows & ~low) == ATTENTION_PARTS ? 0 : desc->split_rows;
+    return attention_parts_given(desc) ? 0 : desc->split_rows;
 }
 
 /* The element type of a tensor: fp8 gives a bf16 output. */

@@ -157,22 +157,24 @@ typedef struct estimate {
     const attention_geometry     *geometry;
     attention_blocks              blocks;
     int64_t                       m, n, heads, tiles, sms, slots;
-    bool                          uneven; /* tiles differ in length */
-    bool                          pairs;  /* a tile has queries of two heads */
+    int64_t                       group, queries; /* query heads of a tile; its queries */
+    bool                          uneven;         /* tiles differ in length */
     double                        block, overhead;
 } estimate;
 
 static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
-                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count)
+                              const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count,
+                              int64_t group)
 {
     const row_class       *kind = class_of(row);
     const struct arch_row *arch = arch_of(caps->arch != 0 ? caps->arch : row->arch); /* 0: a build is listed */
     double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
-    estimate               e = {.row = row, .desc = d, .geometry = g};
+    estimate               e = {.row = row, .desc = d, .geometry = g, .group = group};
     e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
     e.n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
-    e.blocks = attention_count_blocks(d, g, e.m, e.n);
-    e.heads = (int64_t)d->batch * d->heads_q;
+    e.queries = e.m / group;
+    e.blocks = attention_count_blocks(d, g, e.queries, e.n);
+    e.heads = (int64_t)d->batch * d->heads_q / group;
     e.tiles = e.heads * e.blocks.tiles;
     e.sms = sm_count > 0 ? sm_count : arch->sms;
     int64_t resident = resident_blocks(row, e.tiles, e.sms);
@@ -229,7 +231,7 @@ static void take_item(double *free_at, int64_t slots, double clocks)
 static double item_clocks(const estimate *e, int64_t blocks)
 {
     double head_dim = (double)ptxpack_variant_parameter(e->row, "HEAD_DIM", 64);
-    double bytes = (double)ptxpack_variant_parameter(e->row, "BLOCK_M", 64) * head_dim * sizeof(float);
+    double bytes = (double)e->m * head_dim * sizeof(float);
     double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
     double keys = 4.0 * (double)e->n * head_dim * (double)e->slots /
                   (double)e->sms; /* of a block on each slot */
@@ -237,7 +239,7 @@ static double item_clocks(const estimate *e, int64_t blocks)
     double  free_at[MOST_SLOTS] = {0}, last = 0;
     int64_t most = 1;
     for (int64_t tile = e->blocks.tiles - 1; tile >= 0; tile--) {
-        int64_t all = blocks_of_tile(e->desc, e->geometry, e->m, e->n, tile);
+        int64_t all = blocks_of_tile(e->desc, e->geometry, e->queries, e->n, tile);
         int64_t parts = clamp((all + blocks - 1) / blocks, 1, ATTENTION_PARTS_MOST);
         double  clocks = (double)((all + parts - 1) / parts) * block + e->overhead + (parts > 1 ? one : 0);
         for (int64_t i = 0; i < e->heads * parts; i++)
@@ -258,35 +260,18 @@ static bool splits(const estimate *e)
     bool spills = (ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
                    (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
                   (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
-    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills &&
+    bool untried = g->varlen && e->group > 1; /* packed heads with lengths have whole tiles */
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !untried &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
-}
-
-/* Whether the two warpgroups of a tile can have the same queries of two heads. */
-static bool pairs_heads(const estimate *e)
-{
-    return e->m == 128 && !attention_masks_left(e->geometry) && e->desc->heads_q / e->desc->heads_kv % 2 == 0;
-}
-
-/* Of tiles with half as many queries of two heads. */
-static estimate in_pairs(const estimate *e)
-{
-    estimate p = *e;
-    p.m = e->m / 2;
-    p.pairs = true;
-    p.blocks = attention_count_blocks(e->desc, e->geometry, p.m, e->n);
-    p.heads = e->heads / 2;
-    p.tiles = p.heads * p.blocks.tiles;
-    return p;
 }
 
 static attention_split split_into(const estimate *e, int64_t parts)
 {
     int64_t longest = e->blocks.longest > 0 ? e->blocks.longest : 1, blocks = (longest + parts - 1) / parts;
     return (attention_split){.used = true,
-                             .pairs = e->pairs,
                              .most = (int32_t)((longest + blocks - 1) / blocks),
-                             .blocks = (int32_t)blocks};
+                             .blocks = (int32_t)blocks,
+                             .group = (int32_t)e->group};
 }
 
 /* Several parts if that takes clearly less time: the model is rough.  With one part only the order matters: where a
@@ -297,62 +282,99 @@ static attention_split choose_split(const estimate *e, double *clocks)
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
     int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
-    attention_split     best = {.most = 1, .blocks = (int32_t)longest};
+    attention_split     best = {.most = 1, .blocks = (int32_t)longest, .group = (int32_t)e->group};
     bool                few = e->tiles <= FEW * e->slots && e->slots <= MOST_SLOTS;
     *clocks = whole_clocks(e); /* with parts that are wanted, too: the row should be the same */
     best.used = splits(e) && wanted != 1 && (wanted != 0 || (few && e->uneven && e->tiles > e->slots));
-    if (best.used && wanted > 1) {
-        estimate paired = in_pairs(e);
-        bool     pairs = (e->desc->split_rows & ATTENTION_PAIRS) != 0 && pairs_heads(e);
-        return split_into(pairs ? &paired : e, wanted == ATTENTION_ONE_PART    ? 1
-                                               : wanted < ATTENTION_PARTS_MOST ? wanted
-                                                                               : ATTENTION_PARTS_MOST);
-    }
+    if (best.used && wanted > 1)
+        return split_into(e, wanted == ATTENTION_ONE_PART    ? 1
+                             : wanted < ATTENTION_PARTS_MOST ? wanted
+                                                             : ATTENTION_PARTS_MOST);
     if (!splits(e) || wanted != 0 || !few ||
         (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv) <= DECODE_ROWS)
         return best;
     if (best.used)
         *clocks = item_clocks(e, longest);
-    estimate of[2] = {*e, in_pairs(e)};
-    double   enough = clearly * *clocks;
-    for (int pairs = 0; pairs <= pairs_heads(e); pairs++)
-        for (int64_t parts = 2 - pairs;
-             parts <= ATTENTION_PARTS_MOST && parts <= longest && of[pairs].tiles * parts <= FEW * e->slots;
-             parts++) {
-            attention_split split = split_into(&of[pairs], parts);
-            double          with = split.most == parts ? item_clocks(&of[pairs], split.blocks) : *clocks;
-            if (with < *clocks && with < enough) {
-                best = split;
-                *clocks = with;
-            }
+    double whole = *clocks;
+    for (int64_t parts = 2;
+         parts <= ATTENTION_PARTS_MOST && parts <= longest && e->tiles * parts <= FEW * e->slots; parts++) {
+        attention_split split = split_into(e, parts);
+        double          with = split.most == parts ? item_clocks(e, split.blocks) : whole;
+        if (with < *clocks && with < clearly * whole) {
+            best = split;
+            *clocks = with;
         }
+    }
     return best;
+}
+
+/* ---- the time ----------------------------------------------------------------------------------------- */
+/* Clocks of tiles with the rows of `group` heads, and how they are cut. */
+static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                          const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count,
+                          int64_t group, attention_split *split)
+{
+    enum { HIDDEN = 8 /* of the operations that memory's time hides 1/8 is not hidden: a guess */ };
+    estimate e = open_estimate(row, desc, geometry, caps, sm_count, group);
+    double   clocks;
+    *split = choose_split(&e, &clocks);
+    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
+                  desc->seqlen_kv;
+    /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
+    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch_of(caps->arch)->bytes);
+    memory *= (double)e.blocks.total /
+              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
+    /* few queries are bound by memory on every row: then the one with fewer operations is better */
+    double work = group > 1 ? whole_clocks(&e) : 0;
+    return LAUNCH_CLOCKS + larger(clocks, memory) + (work < memory ? work : memory) / HIDDEN;
+}
+
+/* The query heads that a build of the row can have in a tile, the largest power of two that divides those of a key head; 1: it
+ * cannot have several. */
+static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc *d)
+{
+    /* a warp's rows; with lengths in memory tiles of 192 rows would spill, and few queries do not fill them */
+    enum { MOST_GROUP = 16, MOST_TILE = 128, MOST_ROWS = 1 << 28 };
+    int64_t heads = d->heads_q / d->heads_kv, group = clamp(heads & -heads, 1, MOST_GROUP);
+    bool    packs = row->arch == 90 && strcmp(row->file, "attention/wgmma.ptx") == 0 &&
+                 ptxpack_variant_parameter(row, "FP8", 0) == 0 &&
+                 ptxpack_variant_parameter(row, "BLOCK_M", 0) <= MOST_TILE && d->seqlen_q <= MOST_ROWS / group;
+    return packs ? group : 1;
+}
+
+/* The rows of several heads in a tile, of few queries, if that takes clearly less time. */
+static double choose(const ptxpack_variant *row, const ptxpack_attention_desc *d, const attention_geometry *g,
+                     const ptxpack_device_caps *caps, int sm_count, attention_split *split)
+{
+    enum { MOST_QUERIES = 256 };
+    static const double clearly = 0.92;
+    attention_split     packed;
+    int64_t             group = group_of(row, d);
+    double              clocks = clocks_with(row, d, g, caps, sm_count, 1, split);
+    bool                few = d->seqlen_q <= MOST_QUERIES && d->split_rows == 0;
+    if (group == 1 || !(few || attention_pack_wanted(d)))
+        return clocks;
+    double with = clocks_with(row, d, g, caps, sm_count, group, &packed);
+    if (with >= clearly * clocks && !attention_pack_wanted(d))
+        return clocks;
+    *split = packed;
+    return attention_pack_wanted(d) ? clocks : with; /* the row should be the same where packing is wanted */
 }
 
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                                      const attention_geometry *geometry, const ptxpack_device_caps *caps,
                                      int sm_count)
 {
-    estimate e = open_estimate(row, desc, geometry, caps, sm_count);
-    double   clocks;
-    return choose_split(&e, &clocks);
+    attention_split split;
+    choose(row, desc, geometry, caps, sm_count, &split);
+    return split;
 }
 
-/* ---- the time ----------------------------------------------------------------------------------------- */
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
 {
-    const struct arch_row *arch = arch_of(caps->arch);
-    estimate               e = open_estimate(row, desc, geometry, caps, sm_count);
-    double                 clocks;
-    choose_split(&e, &clocks);
-    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
-                  desc->seqlen_kv;
-    /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch->bytes);
-    memory *= (double)e.blocks.total /
-              ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
-    return (LAUNCH_CLOCKS + larger(clocks, memory)) / (1e3 * arch->ghz);
+    attention_split split;
+    return choose(row, desc, geometry, caps, sm_count, &split) / (1e3 * arch_of(caps->arch)->ghz);
 }
 
 double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)

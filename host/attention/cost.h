@@ -7,7 +7,8 @@
  *
  * Where a row of wgmma.ptx has few tiles with many keys, these are cut into as many parts as give the least time; a
  * part costs the prologue and epilogue of a tile, its result is written, and the last one of a tile sums them.  The
- * order in which blocks take few items, parts or tiles of different lengths, is simulated.
+ * order in which blocks take few items, parts or tiles of different lengths, is simulated.  Where query heads share a
+ * key head, the model also tries tiles with the rows of all of them: few queries then make fewer tiles.
  *
  * The longest tiles start first, so that the unevenness at the end is one of the shortest tiles; where all
  * tiles are equal, the model counts whole waves.  Rate and overhead of each kind of row are measured on an
@@ -26,12 +27,13 @@ typedef struct attention_blocks {
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                         int64_t block_m, int64_t block_n);
 
-/* How the keys of a tile are cut into parts (ptx/attention/wgmma/split.ptx). */
+/* How the keys of a tile are cut into parts (ptx/attention/wgmma/split.ptx), and of how many query heads it has rows
+ * (ptx/attention/wgmma/packed.ptx). */
 typedef struct attention_split {
     bool    used;   /* false: the build without parts */
     int32_t most;   /* parts of a tile */
     int32_t blocks; /* of keys, in a part */
-    bool    pairs;  /* a tile has the same queries of two heads */
+    int32_t group;  /* query heads of a tile: 1, or up to 16 that share a key head */
 } attention_split;
 attention_split attention_split_keys(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                                      const attention_geometry *geometry, const ptxpack_device_caps *caps,

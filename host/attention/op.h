@@ -74,7 +74,7 @@ attention_ranges attention_decode_ranges(const ptxpack_attention_desc *desc, con
  * number, or the numbers of rows and keys up to a block beyond the last one. */
 ptxpack_status attention_count_tiles(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                      int64_t block_m, attention_tiles *tiles, char line[PLAN_LINE]);
-/* The tiles of `block_m` rows of `heads` heads that a launch may have at most, whatever its sequences' lengths: of packed
+/* The tiles of `block_m` rows that a launch may have at most, whatever its sequences' lengths: of packed
  * rows a sequence has at most one block that is not full. */
-int64_t attention_most_tiles(const ptxpack_attention_desc *desc, int64_t block_m, int32_t heads);
+int64_t attention_most_tiles(const ptxpack_attention_desc *desc, int64_t block_m);
 #endif

@@ -24,13 +24,15 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", attention_masks_left(g));
     symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
-    symbol_add(list, "SPLIT", split_of(problem, (const attention_wgmma_layout *)layout).used);
+    const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
+    symbol_add(list, "SPLIT", split.used);
+    symbol_add(list, "PACKED_HEADS", split.group > 1);
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
 static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
-                                  const attention_split *split, attention_wgmma_arguments *a)
+                                  int32_t group, attention_wgmma_arguments *a)
 {
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
@@ -38,14 +40,12 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
     ptxpack_status               status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
-        if (i == TENSOR_Q && split->pairs) { /* the same rows of two heads */
-            box.box_dim[1] /= 2;
-            box.box_dim[2] = 2;
-        }
         status = ptxpack_attention_wgmma_map((const ptxpack_attention_desc *)problem->desc,
                                              (const attention_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        if (group > 1 && (i == TENSOR_Q || i == TENSOR_O))
+            attention_wgmma_pack_box(&box, group);
         status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }
     return status;
@@ -75,7 +75,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     heads = attention_masks_right(g) && !attention_masks_left(g) ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
-    tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m, 1);
+    tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m);
     return PTXPACK_OK;
 }
 
@@ -179,36 +179,40 @@ attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_lay
     return w;
 }
 
-/* The items are those of the tiles, which may have half as many rows of two heads.  With lengths each sequence has its
- * own tiles, and a part need not be longer than what makes it worth the sum: short sequences are cut, too. */
+/* The items are the parts of the tiles.  With lengths each sequence has its own tiles, and a part need not be longer than
+ * what makes it worth the sum: short sequences are cut, too. */
 static void fill_parts(plan_head *head, const attention_wgmma_layout *l, const attention_split *split,
-                       const ptxpack_attention_desc *d, attention_wgmma_arguments *a)
+                       int32_t tiles, attention_wgmma_arguments *a)
 {
     enum {
         LENGTHS_BLOCKS = 8
     }; /* the sum takes about as long as so many blocks of keys divided by their parts */
-    bool varlen = ((const ptxpack_attention_plan *)head)->geometry.varlen;
-    a->tile_rows = (int32_t)l->block_m;
-    a->group_rows = TILE_WGMMA_ROWS;
-    if (varlen)
-        a->heads_total = d->heads_q;
-    if (split->pairs) {
-        a->tile_rows /= 2;
-        a->group_rows = 0;
-        a->group_heads = 1;
-        a->heads_total /= 2;
-        a->section_heads /= 2;
-        a->tiles_q = (d->seqlen_q + a->tile_rows - 1) / a->tile_rows;
-        a->tiles_total = (int32_t)attention_most_tiles(d, a->tile_rows, 2);
-    }
-    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, a->tiles_total);
+    const bool                varlen = ((const ptxpack_attention_plan *)head)->geometry.varlen;
+    attention_wgmma_workspace w = attention_wgmma_workspace_of(l, split, tiles);
     head->workspace = w.bytes;
     head->counters = w.counters;
     a->parts_most = split->most;
     a->part_blocks = varlen && split->blocks > LENGTHS_BLOCKS ? LENGTHS_BLOCKS : split->blocks;
     a->tile_counters = w.tile_counters;
     a->slots = w.slots;
-    a->tiles_total *= split->most;
+    a->tiles_total = tiles * split->most;
+}
+
+/* The problem as tiles with the rows of `group` heads number it: these are one head, of which a block has block_m / group
+ * queries. */
+static ptxpack_attention_desc packed_heads(const ptxpack_attention_desc *d, int32_t group)
+{
+    ptxpack_attention_desc packed = *d;
+    packed.heads_q /= group;
+    return packed;
+}
+
+static int32_t log2_of(int32_t power)
+{
+    int32_t shift = 0;
+    while (power >> (shift + 1) != 0)
+        shift++;
+    return shift;
 }
 
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
@@ -219,16 +223,18 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
     char                          line[PLAN_LINE];
     attention_tiles               tiles;
-    ptxpack_status                status = count_tiles(desc, &plan->geometry, l->block_m, &tiles, line);
     const attention_split         split = split_of(problem, l);
+    const ptxpack_attention_desc  packed = packed_heads(desc, split.group);
+    ptxpack_status status = count_tiles(&packed, &plan->geometry, l->block_m / split.group, &tiles, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", line);
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
-        status = encode_maps(problem, l, &split, &plan->arguments.wgmma);
-    fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
+        status = encode_maps(problem, l, split.group, &plan->arguments.wgmma);
+    fill_numbers(&plan->arguments.wgmma, &packed, &plan->geometry, &tiles);
+    plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
-    fill_parts(head, l, &split, desc, &plan->arguments.wgmma);
+    fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
     return status;
 }
@@ -263,9 +269,11 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of pages: the others lie
- * between these. */
-static const uint8_t corners[] = {0, 4, 12, 8, 1, 9, 16, 28, 33, 20, 36, 41, 44, 48, 53, 72, 77, 80, 85};
+ * pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of pages; packed heads
+ * full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap: the others lie between
+ * these. */
+static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28, 33,  20,  36,  41, 44,
+                                  48, 53, 72, 77, 80, 85, 88, 97, 116, 129, 136, 141};
 enum { EQUAL_LENGTHS = 6 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

@@ -17,8 +17,8 @@
     X(S, uint64_t,            v_descale,     "ARG_V_DESCALE")                                                              \
     X(S, int32_t,             seqlen_q,      "ARG_SEQLEN_Q")                                                               \
     X(S, int32_t,             seqlen_kv,     "ARG_SEQLEN_KV")                                                              \
-    X(S, int32_t,             heads_q,       "ARG_HEADS_Q")                                                                \
-    X(S, int32_t,             heads_per_kv,  "ARG_HEADS_PER_KV")  /* heads_q / heads_kv */                                 \
+    X(S, int32_t,             heads_q,       "ARG_HEADS_Q")       /* with PACKED_HEADS those of tiles, below, too */       \
+    X(S, int32_t,             heads_per_kv,  "ARG_HEADS_PER_KV")  /* heads_q / heads_kv, of these */                       \
     X(S, int32_t,             left_offset,   "ARG_LEFT_OFFSET")   /* row i attends to keys i + left_offset .. */           \
     X(S, int32_t,             right_offset,  "ARG_RIGHT_OFFSET")  /* .. i + right_offset, where limited */                 \
     X(S, int32_t,             tiles_q,       "ARG_TILES_Q")       /* blocks of BLOCK_M query rows a head */                \
@@ -40,9 +40,7 @@
     X(S, int32_t,             part_blocks,   "ARG_PART_BLOCKS")   /* blocks of keys in a part */                           \
     X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* in the workspace, in units of 16 bytes */             \
     X(S, int32_t,             slots,         "ARG_SLOTS")         /* the same */                                           \
-    X(S, int32_t,             tile_rows,     "ARG_TILE_ROWS")     /* queries of a tile */                                  \
-    X(S, int32_t,             group_rows,    "ARG_GROUP_ROWS")    /* from one warpgroup of a tile to the next: rows */     \
-    X(S, int32_t,             group_heads,   "ARG_GROUP_HEADS")   /* .. and heads */
+    X(S, int32_t,             group_shift,   "ARG_GROUP_SHIFT")   /* with PACKED_HEADS: log2 of the heads in a tile */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

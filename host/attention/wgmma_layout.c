@@ -250,6 +250,19 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
     return PTXPACK_OK;
 }
 
+/* Heads come before rows. */
+void attention_wgmma_pack_box(ptxpack_tma_box *box, int32_t group)
+{
+    enum { ROWS = 1, HEADS = 2 };
+    uint64_t rows = box->global_dim[ROWS], row_stride = box->global_strides[ROWS - 1];
+    box->global_dim[ROWS] = box->global_dim[HEADS];
+    box->global_strides[ROWS - 1] = box->global_strides[HEADS - 1];
+    box->global_dim[HEADS] = rows;
+    box->global_strides[HEADS - 1] = row_stride;
+    box->box_dim[HEADS] = box->box_dim[ROWS] / (uint32_t)group;
+    box->box_dim[ROWS] = (uint32_t)group;
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------ */
 OWN_FRAME ptxpack_tiled_mma tile_warpgroups(const attention_wgmma_layout *l, int64_t n, const char *operands)
 {

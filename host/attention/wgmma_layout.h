@@ -124,6 +124,8 @@ ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, att
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            const attention_geometry *geometry, int tensor,
                                            ptxpack_tma_box *box);
+/* Makes of such a box of q or o the one of tiles with the rows of `group` heads (ptx/attention/wgmma/packed.ptx). */
+void attention_wgmma_pack_box(ptxpack_tma_box *box, int32_t group);
 /* Of a ragged map: the rows from one sequence, or page, to the next; and the rows of a box of pages. */
 int32_t attention_wgmma_rows_apart(const ptxpack_attention_desc *desc, const attention_tensor *tensor);
 int32_t attention_wgmma_box_rows(const ptxpack_attention_desc *desc, int64_t block_n);

@@ -46,12 +46,16 @@ static const char *const kind_names[KINDS] = {"normal",  "equal",  "huge",     "
 
 /* The last type is tested only if a row takes it, and only with head dims that are multiples of 16. */
 static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
-/* Large pairs come first: they take longest. */
-static const int pairs[][2] = {
-    {4224, 4224}, {4096, 4096}, {1024, 1024}, {1023, 1024}, {1024, 1023}, {640, 128}, {512, 256},
-    {256, 512},   {384, 256},   {256, 256},   {799, 3},     {128, 217},   {108, 256}, {113, 211},
-    {113, 203},   {128, 192},   {113, 128},   {64, 128},    {239, 1},     {1, 1},     {1, 1328},
-    {4, 700},     {8, 5000},    {7, 300},     {7, 90}, /* the last: few query rows */
+/* Large pairs come first: they take longest.  Two more numbers are query heads and key heads of cases for wgmma.ptx alone, with the
+ * rows of several heads in a tile. */
+static const int pairs[][4] = {
+    {4224, 4224},    {4096, 4096},    {1024, 1024},    {1023, 1024},    {1024, 1023},
+    {640, 128},      {512, 256},      {256, 512},      {384, 256},      {256, 256},
+    {799, 3},        {128, 217},      {108, 256},      {113, 211},      {113, 203},
+    {128, 192},      {113, 128},      {64, 128},       {239, 1},        {1, 1},
+    {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* the last: few query rows */
+    {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1},
+    {64, 130, 4, 1}, {9, 150, 12, 2}, {3, 130, 32, 1},
 };
 static const int head_dims[] = {256, 192, 128, 112, 96, 80, 72, 64, 40, 32, 8};
 static const int heads[][2] = {{6, 6}, {6, 2}, {6, 1}};
@@ -94,6 +98,15 @@ typedef struct attention_case {
     uint64_t               seed;
 } attention_case;
 
+static bool is_packed(int pair) { return pairs[pair][2] != 0; }
+static bool heads_are_packed(const ptxpack_attention_desc *d)
+{
+    for (int pair = 0; pair < PAIRS; pair++)
+        if (d->seqlen_q == pairs[pair][0] && d->seqlen_kv == pairs[pair][1])
+            return is_packed(pair);
+    return false;
+}
+
 /* The part for the emulated driver: every row of the table at a size with partial tiles and several turns of
  * the pipeline; a longer size and every kind of data for one or two head dims. */
 static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kind kind)
@@ -102,6 +115,9 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
     bool partial = rows == 113 && keys == 203;
     if (heads[group][1] != 2)
         return false;
+    if (is_packed(pair))
+        return (d == 64 || d == 128 || d == 256) &&
+               (kind == NORMAL || (kind == OVERFLOWING && rows == 33 && d != 256));
     if (rows == 1 && keys > 1 && kind == RISING) /* the maximum rises from part to part of a tile */
         return d == 64;
     if (kind != NORMAL)
@@ -131,6 +147,8 @@ static bool in_matrix(const check *c, int pair, int dim, int group, data_kind ki
     bool some_dim = d == 64 || d == 128 || d == 40;
     if (c->brief)
         return in_brief_matrix(c, pair, d, group, kind);
+    if (is_packed(pair))
+        return heads[group][1] == 2 && kind == NORMAL && (!c->quick || some_dim || d == 256);
     if (kind != NORMAL)
         return some_pair && some_dim && heads[group][1] == 2 && !(c->quick && (d != 64 || rows != 256));
     if (!c->quick)
@@ -147,6 +165,8 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
     bool                          few = d->seqlen_q == 4,
          many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
+    if (c->brief && heads_are_packed(d)) /* of the masks that the emulated driver runs some, in turn */
+        return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
     if (mask < PLAIN_MASKS)
         return true;
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
@@ -157,39 +177,30 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
                (d->head_dim == 64 && (masks[mask].left == 20 || masks[mask].left == 62));
     if (c->brief)
         return masks[mask].brief ? partial || few || d->seqlen_q == 799 : (partial || few) && d->head_dim == 64;
-    return partial || few || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+    return partial || few || d->seqlen_q == 239 || heads_are_packed(d) || (many && d->seqlen_q != d->seqlen_kv);
 }
 
 /* Into how many parts rows of wgmma.ptx cut the keys of a tile.  The first is what the library chooses; on the emulated
  * driver, whose few multiprocessors would have it split small problems, it is the build that cannot. */
-static const int parts_of_keys[] = {
-    0,
-    ATTENTION_ONE_PART,
-    2,
-    3,
-    7,
-    ATTENTION_PARTS_MOST,
-    ATTENTION_ONE_PART + ATTENTION_PAIRS,
-    2 + ATTENTION_PAIRS,
-};
+static const int parts_of_keys[] = {0, ATTENTION_ONE_PART, 2, 3, 7, ATTENTION_PARTS_MOST};
 enum { PARTS = sizeof parts_of_keys / sizeof parts_of_keys[0] };
 
 static bool parts_in_matrix(const check *c, const attention_case *a, const ptxpack_variant *row, int mask,
                             int parts)
 {
-    int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv, number = parts & ~ATTENTION_PAIRS;
+    int  rows = a->desc.seqlen_q, keys = a->desc.seqlen_kv;
     bool wgmma = plan_method_of(row) == &attention_wgmma && a->desc.dtype != PTXPACK_E4M3;
-    bool of_two = parts != number, one = number == ATTENTION_ONE_PART;
-    if (of_two && (ptxpack_variant_parameter(row, "BLOCK_M", 0) != 128 || mask >= PLAIN_MASKS))
-        return false; /* as without */
-    if (c->brief && rows == 8)
-        return wgmma && mask != 1 && number >= 7 && !one; /* only this */
+    if (heads_are_packed(&a->desc)) /* the build that cannot split, and those that can */
+        return wgmma && ptxpack_variant_parameter(row, "BLOCK_M", 0) <= 128 &&
+               (parts == 0 || parts == 3 || (!c->brief && parts > 1));
+    if (c->brief && rows == 8) /* only this */
+        return wgmma && mask != 1 && parts >= 7 && parts != ATTENTION_ONE_PART;
     if (parts == 0 || !wgmma || a->desc.heads_kv > 2)
         return parts == 0;
     if (rows == 113 && keys == 203)
-        return number == 2 || (one && mask < PLAIN_MASKS && a->kind != TINY);
+        return parts == 2 || (parts == ATTENTION_ONE_PART && mask < PLAIN_MASKS && a->kind != TINY);
     if (rows == 256 && keys == 512)
-        return number == 3 || (number == 2 && of_two) || (one && mask < PLAIN_MASKS);
+        return parts == 3 || (parts == ATTENTION_ONE_PART && mask < PLAIN_MASKS);
     return !c->brief && (rows == 8 || (rows == 1023 && keys == 1024 && a->kind == NORMAL));
 }
 
@@ -210,8 +221,8 @@ static attention_case make_case(const check *c, int dtype, int pair, int dim, in
                 .batch = size > 2000000 || (c->brief && pairs[pair][1] != 90) ? 1 : 2,
                 .seqlen_q = pairs[pair][0],
                 .seqlen_kv = pairs[pair][1],
-                .heads_q = !c->brief ? heads[group][0] : 2 * key_heads_in_brief(dim, pair),
-                .heads_kv = !c->brief ? heads[group][1] : key_heads_in_brief(dim, pair),
+                .heads_q = is_packed(pair) ? pairs[pair][2] : !c->brief ? heads[group][0] : 2 * key_heads_in_brief(dim, pair),
+                .heads_kv = is_packed(pair) ? pairs[pair][3] : !c->brief ? heads[group][1] : key_heads_in_brief(dim, pair),
                 .head_dim = head_dims[dim],
                 .scale = kind == SCALED ? 0.7f : 0,
             },
@@ -470,12 +481,12 @@ static void run_parts(check *c, problem *p, check_images *images, const ptxpack_
         int parts = parts_of_keys[i];
         if (!parts_in_matrix(c, &p->a, row, mask, parts))
             continue;
-        p->a.desc.split_rows = parts != 0 || c->brief ? ATTENTION_PARTS + (parts != 0 ? (int32_t)parts : 1) : 0;
-        if (parts == 0)
-            snprintf(full, sizeof full, "%s", name);
-        else
-            snprintf(full, sizeof full, "%s, %d parts%s", name, parts & ~ATTENTION_PAIRS,
-                     (parts & ATTENTION_PAIRS) != 0 ? " of two heads" : "");
+        bool packed = heads_are_packed(&p->a.desc);
+        p->a.desc.split_rows = parts != 0 || c->brief || packed
+                                   ? ATTENTION_PARTS + (parts != 0 ? (int32_t)parts : 1) +
+                                         (packed ? ATTENTION_PACK : 0)
+                                   : 0;
+        snprintf(full, sizeof full, parts != 0 ? "%s, %d parts" : "%s", name, parts);
         run_one(c, p, images, row, full);
     }
     p->a.desc.split_rows = 0;
@@ -491,7 +502,8 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
     char                   why[PLAN_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     /* on the emulated driver problems of few query rows are for decode.ptx alone */
-    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && plan_method_of(row) != &attention_decode) ||
+    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && !heads_are_packed(d) &&
+         plan_method_of(row) != &attention_decode) ||
         plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
             NULL)
         return false;
@@ -537,7 +549,8 @@ static void run_case(check *c, const attention_case *a, check_images *images)
         check_broken(c, name, "no memory");
     else if (!refer(c, &p))
         check_broken(c, name, ptxpack_detail(NULL));
-    int layouts = c->brief && a->desc.head_dim != 40 ? 1 : CHECK_LAYOUTS;
+    bool packed = heads_are_packed(&a->desc) && a->desc.head_dim == 64 && a->desc.seqlen_q == 16;
+    int  layouts = c->brief && a->desc.head_dim != 40 && !packed ? 1 : CHECK_LAYOUTS;
     for (int layout = 0; layout < layouts && !atomic_load(&c->broken); layout++)
         run_layout(c, &p, images, (check_layout)layout, name);
     free_problem(&p);

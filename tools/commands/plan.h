@@ -42,7 +42,8 @@ typedef struct plan_kernel {
     void (*layouts)(plan *p, const void *layout); /* also descriptors, tensor maps, accesses, shared memory */
 } plan_kernel;
 extern const plan_kernel plan_attention_mma, plan_attention_wgmma, plan_attention_decode;
-int64_t                  plan_attention_tiles(const plan *p); /* query tiles of all heads */
+/* Query tiles of all heads, each with rows of `group` of them. */
+int64_t plan_attention_tiles(const plan *p, int64_t group);
 
 /* ---- what every operation reports ---------------------------------------------------------------------- */
 /* The row that --variant names, if it belongs to the operation; else NULL after a line on stderr. */

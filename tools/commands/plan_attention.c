@@ -105,11 +105,11 @@ static int choose(plan *p, plan_survey *survey)
 }
 
 /* ---- the report ------------------------------------------------------------------------------------- */
-int64_t plan_attention_tiles(const plan *p)
+int64_t plan_attention_tiles(const plan *p, int64_t group)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
-    int64_t                       block_m = ptxpack_variant_parameter(p->row, "BLOCK_M", 1);
-    return (d->seqlen_q + block_m - 1) / block_m * d->batch * d->heads_q;
+    int64_t                       queries = ptxpack_variant_parameter(p->row, "BLOCK_M", 1) / group;
+    return (d->seqlen_q + queries - 1) / queries * d->batch * (d->heads_q / group);
 }
 
 static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *method, const void *layout)

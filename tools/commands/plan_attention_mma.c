@@ -10,7 +10,7 @@ static void report_tiles(plan *p, const void *layout)
     report_int(r, "block_n", l->block_n);
     report_int(r, "stages", l->stages);
     report_int(r, "warps", l->warps);
-    report_int(r, "blocks", plan_attention_tiles(p));
+    report_int(r, "blocks", plan_attention_tiles(p, 1));
     report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
     report_int(r, ".warp_rows", l->block_m / l->warps);
     report_line(r,

@@ -2,23 +2,29 @@
 #include "host/attention/inspect.h"
 #include "plan.h"
 
-/* Reports a build that can cut the keys of tiles into parts. */
+static attention_split split_of(const plan *p)
+{
+    return attention_split_keys(p->row, &p->attention.desc, &p->attention.geometry, &p->caps,
+                                ptxpack_device(p->handle)->sm_count);
+}
+
+/* Reports a build of which tiles have rows of several heads, or that can cut their keys into parts. */
 static void report_parts(plan *p, const attention_wgmma_layout *l)
 {
-    attention_split split = attention_split_keys(p->row, &p->attention.desc, &p->attention.geometry, &p->caps,
-                                                 ptxpack_device(p->handle)->sm_count);
+    attention_split split = split_of(p);
+    if (split.group > 1) {
+        report_int(&p->out, "packed_heads", split.group);
+        report_line(&p->out,
+                    "packed     row r of a tile is query r / {packed_heads} of head r % {packed_heads} of "
+                    "{packed_heads} that share a key head");
+    }
     if (!split.used)
         return;
-    int32_t heads = split.pairs ? 2 : 1;
-    int64_t tiles = attention_most_tiles(&p->attention.desc, l->block_m / heads, heads);
     report_int(&p->out, "parts", split.most);
-    report_bool(&p->out, "pairs", split.pairs);
-    report_int(&p->out, ".items", tiles);
     report_int(&p->out, "part_blocks", split.blocks);
-    report_int(&p->out, "workspace", (long long)attention_wgmma_workspace_of(l, &split, tiles).bytes);
+    report_int(&p->out, "workspace",
+               (long long)attention_wgmma_workspace_of(l, &split, plan_attention_tiles(p, split.group)).bytes);
     report_line(&p->out, "order      each block takes its next tile when it loads the end of one");
-    if (split.pairs)
-        report_line(&p->out, "           {items} tiles have the same queries of two heads");
     if (split.most > 1)
         report_line(&p->out,
                     "           the keys of a tile in up to {parts} parts of up to {part_blocks} blocks; "
@@ -42,14 +48,15 @@ static void report_tiles(plan *p, const void *layout)
     report_int(r, "o_buffers", l->o_buffers);
     report_int(r, "producer_warps", l->producer_warps);
     report_int(r, "warps", p->row->threads / 32);
-    report_int(r, "blocks", plan_attention_tiles(p));
+    report_int(r, "blocks", plan_attention_tiles(p, split_of(p).group));
     report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
     report_int(r, "registers_producer", l->regs_producer);
     report_int(r, "registers_consumer", l->regs_consumer);
+    report_text(r, ".rows_are", split_of(p).group > 1 ? "rows" : "queries");
     report_text(r, ".q_way", l->q_registers ? " before it is in registers" : "");
-    report_line(r,
-                "tiles      {block_m} queries x {block_n} keys; {q_stages stage} of Q{q_way}, {k_stages} of K, "
-                "{v_stages} of V, {p_buffers buffer} of P");
+    report_line(
+        r, "tiles      {block_m} {rows_are} x {block_n} keys; {q_stages stage} of Q{q_way}, {k_stages} of K, "
+           "{v_stages} of V, {p_buffers buffer} of P");
     report_line(r,
                 "           {warpgroups warpgroup} of 64 rows, {producer_warps producer warp}; {blocks} tiles, "
                 "{blocks_per_sm block} an SM");
@@ -112,9 +119,14 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
     report_line(
         r, "\ntensor maps {{head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond");
     report_open(r, "tensor_maps", '[');
+    int32_t group = split_of(p).group;
+    if (group > 1)
+        report_line(r, "            of q and o {{head_dim, head, sequence, batch}");
     for (int t = 0; t < TENSOR_COUNT; t++) {
         ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : l->kv_box;
         box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->attention.geometry, t, &box);
+        if (group > 1 && (t == TENSOR_Q || t == TENSOR_O))
+            attention_wgmma_pack_box(&box, group);
         report_open(r, NULL, '{');
         report_text(r, "tensor", "%s", attention_tensor_names[t]);
         report_text(r, "type",

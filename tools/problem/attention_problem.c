@@ -24,6 +24,7 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .head_dim = OPTION_NOT_GIVEN,
                                 .seed = OPTION_NOT_GIVEN,
                                 .repeat = OPTION_NOT_GIVEN,
+                                .pack = OPTION_NOT_GIVEN,
                                 .lengths = {.page = OPTION_NOT_GIVEN},
                                 .append = {.rows = OPTION_NOT_GIVEN, .rotary = OPTION_NOT_GIVEN},
                                 .otherwise = {2, 2048, 16},
@@ -55,10 +56,12 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("-o and --lse: both name %s", s->o);
     if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
         return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
-    if (s->parts < 0 ||
-        ((s->parts & ~INT64_C(128)) > ATTENTION_PARTS_MOST && (s->parts & ~INT64_C(128)) != ATTENTION_ONE_PART))
+    if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
-    d->split_rows = s->parts > 0 ? ATTENTION_PARTS + (int32_t)s->parts : 0;
+    if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)
+        return REFUSE("--pack: %lld is neither 0 nor 1", (long long)s->pack);
+    if (s->parts > 0 || s->pack != OPTION_NOT_GIVEN)
+        d->split_rows = ATTENTION_PARTS + (int32_t)s->parts + (s->pack == 1 ? ATTENTION_PACK : 0);
     d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */
     d->softcap = (float)s->softcap;
     return true;

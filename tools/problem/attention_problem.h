@@ -12,6 +12,8 @@
 #include "host/ptxpack.h"
 
 #define PARTS_OPTION_HELP "N  cut each tile's keys into N parts, where the kernel can (1: a build that cannot)"
+#define PACK_OPTION_HELP \
+    "0 or 1  1: tiles have rows of several query heads that share a key head, where the kernel can"
 
 /* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {
@@ -28,6 +30,7 @@ typedef struct attention_settings {
     double                  scale, softcap;
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
+    int64_t                 pack;
     bool                    verify, json;
 } attention_settings;
 
@@ -46,6 +49,7 @@ typedef struct attention_settings {
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
         {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
+        {"pack", OPTION_INT, &(s)->pack, PACK_OPTION_HELP},                                                   \
         {"lengths", OPTION_TEXT, &(s)->lengths.lengths, LENGTHS_OPTION_HELP},                                 \
         {"lengths-q", OPTION_TEXT, &(s)->lengths.lengths_q, LENGTHS_Q_OPTION_HELP},                           \
         {"rows-q", OPTION_TEXT, &(s)->lengths.rows_q, ROWS_Q_OPTION_HELP},                                    \

@@ -19,6 +19,8 @@
 #include "tools/problem/verify.h"
 
 enum { ROUNDS = 3, WHAT = 512 };
+/* for wgmma.ptx alone, with the rows of several heads in a tile */
+enum { PACKED = ATTENTION_PARTS + ATTENTION_PACK + 1 };
 
 /* ---- the cases ---------------------------------------------------------------------------------------- */
 static const struct shape {
@@ -40,14 +42,16 @@ static const struct shape {
     {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},
     {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
     {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},
-    /* parts: 2, 3 and 7 at most, several tiles of one part, pairs of heads */
+    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED},
+    {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED},
+    {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED},
+    {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED},
+    /* parts: 2, 3 and 7 at most, several tiles of one part */
     {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
     {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3},
     {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7},
     {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7},
     {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART},
-    {PTXPACK_BF16, 3, 90, 300, 4, 2, 128, ATTENTION_PARTS + ATTENTION_PAIRS + 2},
-    {PTXPACK_BF16, 2, 33, 400, 6, 1, 96, ATTENTION_PARTS + ATTENTION_PAIRS + 3},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -95,7 +99,7 @@ static const lengths_append appends[] = {
 };
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
-    SHAPES_IN_PARTS = 7, /* the last ones */
+    SHAPES_IN_PARTS = 5, /* the last ones */
     WHOLE_SHAPES = SHAPES - SHAPES_IN_PARTS,
     STORAGES = sizeof storages / sizeof storages[0],
     MASKS = sizeof masks / sizeof masks[0],
@@ -129,9 +133,9 @@ static void name_case(const lengths_case *a, char name[128])
     const struct shape *s = &shapes[a->shape];
     char                split[32] = "";
     if (a->shape >= WHOLE_SHAPES)
-        snprintf(split, sizeof split, " %d parts%s", (int)(s->split_rows & 127),
-                 (s->split_rows & ATTENTION_PAIRS) != 0 ? " of two heads" : "");
-    else if (s->split_rows > 0)
+        snprintf(split, sizeof split, " %d parts",
+                 (int)attention_parts_wanted(&(ptxpack_attention_desc){.split_rows = s->split_rows}));
+    else if (s->split_rows > 0 && s->split_rows != PACKED)
         snprintf(split, sizeof split, " split");
     if (a->append < APPENDS)
         snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
@@ -264,7 +268,8 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
     const ptxpack_device_info *info = ptxpack_device(c->gpu.handle);
     attention_geometry         geometry;
     bool                       in_parts = attention_parts_wanted(d) > 1 && attention_split_rows(d) == 0;
-    return check_row_wanted(c, row) &&
+    bool packs = plan_method_of(row) == &attention_wgmma && ptxpack_variant_parameter(row, "BLOCK_M", 0) <= 128;
+    return check_row_wanted(c, row) && (!attention_pack_wanted(d) || packs) &&
            plan_row_refusal(&attention_op, c->gpu.handle, &info->caps, d, row, why) == NULL &&
            (!in_parts || (ptxpack_attention_resolve(d, &geometry, why) == PTXPACK_OK &&
                           attention_split_keys(row, d, &geometry, &info->caps, info->sm_count).used));

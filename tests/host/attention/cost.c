@@ -247,9 +247,7 @@ static void few_tiles_are_split(void **state)
 {
     (void)state;
     attention_split chunk = split_of(128, 64, 64, causal(problem(1, 64, 16384, 32, 128), 8));
-    assert_true(chunk.used && !chunk.pairs && chunk.most == 4 && chunk.blocks == 64); /* 128 items */
-    attention_split pairs = split_of(128, 128, 128, causal(problem(1, 64, 16384, 32, 128), 8));
-    assert_true(pairs.used && pairs.pairs && pairs.most == 8 && pairs.blocks == 16);
+    assert_true(chunk.used && chunk.most == 4 && chunk.blocks == 64); /* 128 items */
     attention_split longer = split_of(128, 128, 128, causal(problem(1, 256, 16384, 32, 128), 8));
     assert_true(longer.used && longer.most == 2 && longer.blocks == 64);
     attention_split one = split_of(64, 64, 128, problem(1, 64, 65536, 1, 64));
@@ -257,7 +255,7 @@ static void few_tiles_are_split(void **state)
     ptxpack_attention_desc lengths_kv = causal(problem(1, 64, 16384, 32, 128), 8);
     lengths_kv.options = PTXPACK_LENGTHS_KV; /* as without, but not with tiles of 192 queries */
     attention_split served = split_of(128, 128, 128, lengths_kv);
-    assert_true(served.used && served.pairs && served.most == 8 && served.blocks == 16);
+    assert_true(served.used && served.group == 1 && served.most == 4 && served.blocks == 32);
     attention_split wide = split_of(128, 192, 64, lengths_kv);
     assert_true(!wide.used && wide.most == 1);
     attention_split full = split_of(128, 128, 128, problem(1, 2048, 2048, 8, 128)); /* 128 tiles: one wave */
@@ -292,13 +290,51 @@ static void wanted_parts_do_not_change_the_row(void **state)
     d.split_rows = ATTENTION_PARTS + ATTENTION_ONE_PART;
     attention_geometry g = resolve(&d);
     attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && !s.pairs && s.most == 1);
-    d.split_rows |= ATTENTION_PAIRS; /* heads that share no key head are not paired */
-    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && !s.pairs && s.most == 1);
-    d.heads_kv = 2;
-    s = attention_split_keys(row, &d, &g, &h200, 132);
-    assert_true(s.used && s.pairs && s.most == 1);
+    assert_true(s.used && s.most == 1);
+}
+
+/* ---- packed heads -------------------------------------------------------------------------------------- */
+/* Few queries of several heads: one tile has the rows of all heads of a group, where that is clearly faster. */
+static void few_queries_are_packed(void **state)
+{
+    (void)state;
+    attention_split tree = split_of(128, 64, 64, causal(problem(32, 16, 2048, 32, 128), 8));
+    assert_true(tree.group == 4 && tree.most == 1);
+    attention_split one = split_of(128, 64, 64, causal(problem(1, 16, 65536, 32, 128), 8));
+    assert_true(one.group == 4 && one.used && one.most > 8); /* and cut into parts */
+    attention_split chunk = split_of(128, 128, 128, causal(problem(1, 64, 16384, 32, 128), 8));
+    assert_true(chunk.group == 4 && chunk.most == 8 && chunk.blocks == 16);
+    attention_split alone = split_of(128, 64, 64, causal(problem(32, 16, 2048, 8, 128), 8));
+    assert_true(alone.group == 1);
+    attention_split six = split_of(128, 64, 64, causal(problem(32, 16, 2048, 48, 128), 8));
+    assert_true(six.group == 2); /* a power of two */
+    attention_split many = split_of(128, 64, 64, causal(problem(32, 16, 2048, 32, 128), 1));
+    assert_true(many.group == 16); /* a warp's rows */
+    attention_split seven = split_of(128, 64, 64, causal(problem(32, 16, 2048, 28, 128), 4));
+    assert_true(seven.group == 1);
+    attention_split most = split_of(128, 64, 64, causal(problem(32, 2, 2048, 32, 128), 2));
+    assert_true(most.group == 16);
+    attention_split prompt = split_of(128, 128, 128, causal(problem(32, 1024, 1024, 32, 128), 8));
+    assert_true(prompt.group == 1);
+}
+
+static void wanted_packing_does_not_change_the_row(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = causal(problem(3, 300, 1000, 8, 128), 2);
+    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128), *large = row_of(WGMMA, 90, 128, 192);
+    double                 plain = cost(row, &d);
+    d.split_rows = ATTENTION_PARTS + ATTENTION_PACK + 3;
+    attention_geometry g = resolve(&d);
+    attention_split    s = attention_split_keys(row, &d, &g, &h200, 132);
+    assert_true(s.group == 4 && s.used && s.most == 3);
+    assert_true(cost(row, &d) == plain);
+    d.split_rows = ATTENTION_PARTS; /* the library's choice of parts, without packing */
+    assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1);
+    d.split_rows = ATTENTION_PARTS + ATTENTION_PACK + 1;
+    assert_int_equal(attention_split_keys(large, &d, &g, &h200, 132).group, 1); /* would spill */
+    d.heads_kv = 8;
+    assert_int_equal(attention_split_keys(row, &d, &g, &h200, 132).group, 1); /* nothing to pack */
 }
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
@@ -532,6 +568,8 @@ int main(void)
         cmocka_unit_test(a_window_pays),
         cmocka_unit_test(waves_are_whole),
         cmocka_unit_test(few_tiles_are_split),
+        cmocka_unit_test(few_queries_are_packed),
+        cmocka_unit_test(wanted_packing_does_not_change_the_row),
         cmocka_unit_test(few_uneven_tiles_are_taken_late),
         cmocka_unit_test(wanted_parts_do_not_change_the_row),
         cmocka_unit_test(the_model_gives_what_was_measured),

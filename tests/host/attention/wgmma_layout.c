@@ -254,6 +254,31 @@ static void maps_have_the_tensors_numbers(void **state)
     assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
 }
 
+/* Heads come before rows, and a box has as many elements as before. */
+static void maps_of_packed_heads_have_heads_first(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = PTXPACK_BF16,
+                                   .batch = 3,
+                                   .seqlen_q = 10,
+                                   .seqlen_kv = 77,
+                                   .heads_q = 8,
+                                   .heads_kv = 2,
+                                   .head_dim = 72};
+    attention_geometry     g;
+    ptxpack_tma_box        box = {.status = PTXPACK_OK, .box_dim = {64, 128, 1, 1}};
+    char                   line[PLAN_LINE];
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_Q, &box), PTXPACK_OK);
+    attention_wgmma_pack_box(&box, 4);
+    const uint64_t dims[4] = {72, 8, 10, 3}, strides[3] = {72 * 2, 8 * 72 * 2, 10 * 8 * 72 * 2};
+    const uint32_t taken[4] = {64, 4, 32, 1};
+    assert_memory_equal(box.global_dim, dims, sizeof dims);
+    assert_memory_equal(box.global_strides, strides, sizeof strides);
+    assert_memory_equal(box.box_dim, taken, sizeof taken);
+}
+
 /* Rows (2^30 - length + i, end, 2^30): with the last stride these are 2^30 rows less. */
 static void maps_of_lengths_are_ragged(void **state)
 {
@@ -464,15 +489,17 @@ static void arguments(const row_case *c)
     expect_symbol(c, "ARG_SOFTCAP_IN", 512 + 5 * 8 + 11 * 4);
     expect_symbol(c, "ARG_STARTS_Q", 512 + 5 * 8 + 12 * 4); /* where the arguments without lengths end */
     expect_symbol(c, "ARG_PARTS_MOST", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4); /* .. without parts */
-    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 7 * 4);
+    expect_symbol(c, "ARG_GROUP_SHIFT",
+                  512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4); /* .. not packed */
+    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4);
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 
 static void builds(const row_case *c)
 {
-    enum { FLAGS = 7 };
-    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",        "PAGED",  "SPLIT",
-                                             "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
+    enum { FLAGS = 8 };
+    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",       "PAGED",         "SPLIT",
+                                             "PACKED_HEADS", "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
     unsigned                 seen[FLAGS] = {0};
     size_t                   count = ptxpack_instance_count(c->row);
     for (size_t i = 0; i < count; i++) {
@@ -487,7 +514,8 @@ static void builds(const row_case *c)
     assert_int_equal(seen[1], c->fp8 ? 1 : 3);
     assert_int_equal(seen[2], seen[1]);
     assert_int_equal(seen[3], seen[1]);
-    for (int f = 4; f < FLAGS; f++)
+    assert_int_equal(seen[4], c->fp8 || ptxpack_variant_parameter(c->row, "BLOCK_M", 0) > 128 ? 1 : 3);
+    for (int f = 5; f < FLAGS; f++)
         assert_int_equal(seen[f], 3);
 }
 
@@ -601,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_shared_memory),  cmocka_unit_test(test_threads),
         cmocka_unit_test(test_builds),         cmocka_unit_test(test_bad_rows),
         cmocka_unit_test(maps_of_lengths_are_ragged),
+        cmocka_unit_test(maps_of_packed_heads_have_heads_first),
         cmocka_unit_test(maps_of_fp8_count_bytes), cmocka_unit_test(test_bad_rows_of_fp8),
     };
     /* clang-format on */
