@@ -60,7 +60,13 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
     if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)
         return REFUSE("--pack: %lld is neither 0 nor 1", (long long)s->pack);
-    if (s->parts > 0 || s->pack != OPTION_NOT_GIVEN)
+    const bool forced = s->parts > 0 || s->pack != OPTION_NOT_GIVEN;
+    if (s->split_rows < 0 || s->split_rows % 256 != 0 || s->split_rows > INT32_MAX)
+        return REFUSE("--split-rows: %lld is not 0 or a multiple of 256", (long long)s->split_rows);
+    if (forced && s->split_rows > 0)
+        return REFUSE("--split-rows and --%s: give one of them", s->parts > 0 ? "parts" : "pack");
+    d->split_rows = (int32_t)s->split_rows;
+    if (forced)
         d->split_rows = ATTENTION_PARTS + (int32_t)s->parts + (s->pack == 1 ? ATTENTION_PACK : 0);
     d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */
     d->softcap = (float)s->softcap;

@@ -11,6 +11,8 @@
 #include "attention_mask.h"
 #include "host/ptxpack.h"
 
+#define SPLIT_ROWS_OPTION_HELP \
+    "N  few queries: sum keys in parts of N rows (a multiple of 256), in any batch alike"
 #define PARTS_OPTION_HELP "N  cut each tile's keys into N parts, where the kernel can (1: a build that cannot)"
 #define PACK_OPTION_HELP \
     "0 or 1  1: tiles have rows of several query heads that share a key head, where the kernel can"
@@ -30,6 +32,7 @@ typedef struct attention_settings {
     double                  scale, softcap;
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
+    int64_t                 split_rows;
     int64_t                 pack;
     bool                    verify, json;
 } attention_settings;
@@ -49,6 +52,7 @@ typedef struct attention_settings {
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
         {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
+        {"split-rows", OPTION_INT, &(s)->split_rows, SPLIT_ROWS_OPTION_HELP},                                 \
         {"pack", OPTION_INT, &(s)->pack, PACK_OPTION_HELP},                                                   \
         {"lengths", OPTION_TEXT, &(s)->lengths.lengths, LENGTHS_OPTION_HELP},                                 \
         {"lengths-q", OPTION_TEXT, &(s)->lengths.lengths_q, LENGTHS_Q_OPTION_HELP},                           \
