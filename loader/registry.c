@@ -5,11 +5,12 @@
 #include "driver.h"
 #include "isa.h"
 
-#define NO_SPILLS     PTXPACK_VARIANT_NO_SPILLS
-#define WHOLE_PROGRAM PTXPACK_VARIANT_WHOLE_PROGRAM
-#define ARCH_SPECIFIC PTXPACK_VARIANT_ARCH_SPECIFIC
-#define NO_BF16       PTXPACK_VARIANT_NO_BF16
-#define OVERLAPS      PTXPACK_VARIANT_OVERLAPS
+#define NO_SPILLS          PTXPACK_VARIANT_NO_SPILLS
+#define WHOLE_PROGRAM      PTXPACK_VARIANT_WHOLE_PROGRAM
+#define ARCH_SPECIFIC      PTXPACK_VARIANT_ARCH_SPECIFIC
+#define NO_BF16            PTXPACK_VARIANT_NO_BF16
+#define OVERLAPS           PTXPACK_VARIANT_OVERLAPS
+#define RELOCATABLE_SPILLS PTXPACK_VARIANT_RELOCATABLE_SPILLS
 
 /* The number of parameters of a row is that of its P()s, counted by the compiler. */
 #define P(symbol, number) \

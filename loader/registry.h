@@ -16,8 +16,8 @@ enum {
     PTXPACK_VARIANT_WHOLE_PROGRAM = 2, /* must not be compiled as relocatable code (cuLink route) */
     PTXPACK_VARIANT_ARCH_SPECIFIC = 4, /* runs on exactly `arch` (sm_90a), not on later ones */
     PTXPACK_VARIANT_NO_BF16 = 8,       /* the instructions it uses have no bf16 form */
-    PTXPACK_VARIANT_OVERLAPS =
-        16 /* it may begin before the kernel before it has ended: it waits for that itself */
+    PTXPACK_VARIANT_OVERLAPS = 16, /* it may begin before the kernel before it has ended, and waits for that */
+    PTXPACK_VARIANT_RELOCATABLE_SPILLS = 32 /* with NO_SPILLS: except in relocatable code */
 };
 
 enum { PTXPACK_MAX_PARAMETERS = 16 };

@@ -172,13 +172,15 @@ static bool judge(job *j, const char *log)
     char              what[128];
     ptxpack_resources r;
     ptxpack_log_resources(log, j->variant->entry, &r);
-    int spills = r.spill_store_bytes + r.spill_load_bytes;
+    int  spills = r.spill_store_bytes + r.spill_load_bytes;
+    bool may = (j->variant->flags & PTXPACK_VARIANT_NO_SPILLS) == 0 ||
+               (j->relocatable && (j->variant->flags & PTXPACK_VARIANT_RELOCATABLE_SPILLS) != 0);
     if (strstr(r.remarks, "(C75") != NULL)
         return fail(j, r.remarks);
     if (r.registers == 0)
         return fail(j, "the log says nothing of the entry");
     snprintf(what, sizeof what, "%d bytes of spills, %d registers", spills, r.registers);
-    if (spills && (j->variant->flags & PTXPACK_VARIANT_NO_SPILLS))
+    if (spills && !may)
         return fail(j, what);
     return true;
 }

@@ -16,9 +16,12 @@ static const struct {
     unsigned    bit;
     const char *name;
 } flags[] = {
-    {PTXPACK_VARIANT_NO_SPILLS, "no spills"},         {PTXPACK_VARIANT_WHOLE_PROGRAM, "whole program"},
-    {PTXPACK_VARIANT_ARCH_SPECIFIC, "arch specific"}, {PTXPACK_VARIANT_NO_BF16, "no bf16"},
+    {PTXPACK_VARIANT_NO_SPILLS, "no spills"},
+    {PTXPACK_VARIANT_WHOLE_PROGRAM, "whole program"},
+    {PTXPACK_VARIANT_ARCH_SPECIFIC, "arch specific"},
+    {PTXPACK_VARIANT_NO_BF16, "no bf16"},
     {PTXPACK_VARIANT_OVERLAPS, "overlaps"},
+    {PTXPACK_VARIANT_RELOCATABLE_SPILLS, "relocatable code spills"},
 };
 enum { FLAGS = sizeof flags / sizeof flags[0] };
 
