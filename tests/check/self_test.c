@@ -146,6 +146,8 @@ static const breakage wgmma_breakages[] = {
      "mov.u32 %x, %c_row;", "203 packed,"},
     {"the last part of a tile's keys is left out", "attention/wgmma/split.ptx", "setp.ne.u32 %done, %parts, 0;",
      "setp.gt.u32 %done, %parts, 1;", "f16 d64 4/2 113x203 normal"},
+    {"all threads that share the pages of a block load the first ones", "attention/wgmma/pages.ptx",
+     "mul.lo.u32 %x, %x, %left; add.u32 %y, %y, %x;", "mov.u32 %x, 0;", "2x113x203 pages of 16"},
     {"each part begins at the tile's first key", "attention/wgmma/split.ptx",
      "add.u32 %n_begin, %n_begin, %to;", "", "f16 d64 4/2 113x203 normal"},
     {"parts of all tiles share a counter", "attention/wgmma/split.ptx",
