@@ -125,7 +125,6 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
-    (void)corner;
     /* clang-format off */
     ptxpack_attention_desc d = {
         .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
@@ -134,15 +133,17 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
     };
     /* clang-format on */
+    if (corner && softcap) /* the other builds with sinks differ from those without like these */
+        d.options = PTXPACK_SINKS;
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
-        d.options = PTXPACK_LENGTHS_KV;
+        d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+    snprintf(name, size, " %s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
              split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
-             padded ? " padded" : "");
+             (d.options & PTXPACK_SINKS) != 0 ? " sinks" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 

@@ -162,7 +162,7 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometr
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     memory_range ranges[RANGE_COUNT];
-    int          count = geometry->varlen ? RANGE_COUNT : RANGE_ARRAYS;
+    int          count = geometry->varlen || attention_has_sinks(geometry) ? RANGE_COUNT : RANGE_ARRAYS;
     attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);

@@ -123,6 +123,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
     symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
     attention_mma_symbols(l, list);
@@ -273,6 +274,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->v = b->v;
     to->o = b->o;
     to->lse = b->lse;
+    to->sinks = attention_array(g, b, ARRAY_SINKS);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;

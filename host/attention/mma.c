@@ -20,6 +20,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
     symbol_add(list, "LIMITED_RIGHT", g->varlen || g->limited_right || g->limited_left);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
 }
@@ -133,6 +134,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->v = b->v;
     to->o = b->o;
     to->lse = b->lse;
+    to->sinks = attention_array(g, b, ARRAY_SINKS);
     return PTXPACK_OK;
 }
 

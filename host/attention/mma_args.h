@@ -55,7 +55,8 @@
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
     ATTENTION_ARRAYS(X, S)                             /* from here on with VARLEN */                  \
     X(S, int64_t,  lse_batch,     "ARG_LSE_BATCH")     /* elements */                                  \
-    ATTENTION_LENGTHS(X, S)
+    ATTENTION_LENGTHS(X, S)                                                                            \
+    X(S, uint64_t, sinks,         "ARG_SINKS")         /* with SINKS: device address */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
@@ -116,7 +117,8 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
     ATTENTION_LENGTHS(X, S)                                                                            \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
-    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
+    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
+    X(S, uint64_t, sinks,         "ARG_SINKS")         /* with SINKS: device address */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

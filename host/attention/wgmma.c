@@ -24,6 +24,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", attention_masks_left(g));
     symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
     symbol_add(list, "PACKED_HEADS", split.group > 1);
@@ -251,6 +252,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     ptxpack_status                   status = PTXPACK_OK;
     (void)grid;
     to->lse = b->lse;
+    to->sinks = attention_array(&plan->geometry, b, ARRAY_SINKS);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     if (plan->geometry.descale_bytes != 0) {
