@@ -352,7 +352,7 @@ static void fill_data(problem *p)
         multiply_by(p, TENSOR_V, 1e30f);
     }
     random_scales(&random, p->scales, 3 * heads_of(p));
-    check_fill_sinks(p->sinks, d->heads_q, 0);
+    check_fill_sinks(p->sinks, d->heads_q, p->a.kind == NORMAL ? 0 : 4);
     if (p->a.kind == CLIMBING && heads_of(p) > 1)
         p->scales[0] = 0; /* all scores of a head are 0 */
 }
