@@ -4,7 +4,7 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q", "lengths_kv",
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q",  "lengths_kv",
                                                         "row_map",  "left_pad",  "page_table", "sinks"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */

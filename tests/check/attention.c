@@ -175,7 +175,8 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     if (mask < PLAIN_MASKS)
         return true;
     if (masks[mask].options != 0 && (d->seqlen_q == 239 || (partial && mask == MASKS - 2)))
-        return a->kind == NORMAL || a->kind == RISING || a->kind >= OVERFLOWING; /* rows without keys; references far off */
+        return a->kind == NORMAL || a->kind == RISING ||
+               a->kind >= OVERFLOWING; /* rows without keys; references far off */
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
         return false;
     /* several blocks of keys: windows that span more than one, and for some rows narrow ones */
@@ -257,7 +258,7 @@ typedef struct problem {
     float           *scales;               /* for fp8: [q, k, v][batch][heads_kv] */
     ptxpack_descales descales;
     float           *sinks; /* [heads_q] */
-    attention_row   *rows; /* compared rows, in order of batch, head, row */
+    attention_row   *rows;  /* compared rows, in order of batch, head, row */
     size_t           row_count;
     /* for masks in the matrix; want: for the mask in a.desc */
     attention_expected by_mask[MASKS], want;

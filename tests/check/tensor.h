@@ -22,7 +22,7 @@ typedef struct check_images {
     check_buffer            descale_device; /* of q, k and v, one after the other                   */
     const float            *sinks;          /* [heads_q] in host memory                             */
     check_buffer            sinks_device;
-    bool                    uploaded;       /* the inputs are on the device since they were filled */
+    bool                    uploaded; /* the inputs are on the device since they were filled */
     char                    line[512];
 } check_images;
 

@@ -315,9 +315,7 @@ void attention_problem_report(report *r, const attention_problem *p)
 
 int attention_problem_describe(const attention_settings *s, attention_problem *p)
 {
-    return parse_words(s, p) && parse_lists(s, p) && take_sizes(s, p)
-               ? COMMAND_OK
-               : COMMAND_USAGE;
+    return parse_words(s, p) && parse_lists(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
 }
 
 /* Whether files can hold the rows: they are dense. */

@@ -42,11 +42,10 @@ static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_atten
 /* Frees all that the buffers name. */
 static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
 {
-    const uint64_t addresses[] = {b->q,          b->k,         b->v,         b->o,
-                                  b->lse,        b->workspace, b->q_descale, b->k_descale,
-                                  b->v_descale,  b->starts_q,  b->starts_kv, b->lengths_q,
-                                  b->lengths_kv, b->row_map,   b->left_pad,  b->page_table,
-                                  b->sinks};
+    const uint64_t addresses[] = {b->q,          b->k,         b->v,          b->o,         b->lse,
+                                  b->workspace,  b->q_descale, b->k_descale,  b->v_descale, b->starts_q,
+                                  b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,   b->left_pad,
+                                  b->page_table, b->sinks};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         device_free(gpu, addresses[i]);
 }
@@ -106,8 +105,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
         ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
     ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
-         device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
-         upload_arrays(gpu, p, &b) &&
+         device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) && upload_arrays(gpu, p, &b) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) && download(gpu, p, &b);
     progress_end();

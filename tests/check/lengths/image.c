@@ -92,9 +92,9 @@ const void *lengths_image_tensor(const lengths_image *image, int tensor)
 
 ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
 {
-    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],  i->arrays[ARRAY_STARTS_KV],
-                                       i->arrays[ARRAY_LENGTHS_Q], i->arrays[ARRAY_LENGTHS_KV],
-                                       i->arrays[ARRAY_ROW_MAP],   i->arrays[ARRAY_LEFT_PAD],
+    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],   i->arrays[ARRAY_STARTS_KV],
+                                       i->arrays[ARRAY_LENGTHS_Q],  i->arrays[ARRAY_LENGTHS_KV],
+                                       i->arrays[ARRAY_ROW_MAP],    i->arrays[ARRAY_LEFT_PAD],
                                        i->arrays[ARRAY_PAGE_TABLE], (const float *)i->arrays[ARRAY_SINKS]};
 }
 
