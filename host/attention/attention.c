@@ -85,8 +85,8 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
                                            (const ptxpack_attention_buffers *)buffers, line);
 }
 
-/* The index is 4 kind + 2 padded + softcap; a kind is a mask, or how sequences with lengths of their own are
- * stored, with a mask; then the masks again, with keys in parts; then all of these again, with packed heads. */
+/* A kind is a mask, or how sequences with lengths of their own are stored, with a mask; then the masks again, with keys in
+ * parts; then all of these again, with packed heads. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -114,15 +114,17 @@ enum {
     SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
     KINDS = MASKS + STORAGES + SPLITS
 };
+_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned kind = index / 4 % KINDS;
-    bool     split = kind >= MASKS + STORAGES, packed = index / 4 >= KINDS;
+    bool     sinks = index >= ATTENTION_SINKS_BUILDS;
+    unsigned all = sinks ? (index - ATTENTION_SINKS_BUILDS) / 2 : index / 4, kind = all % KINDS;
+    bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
-    bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
+    bool     padded = (index & (sinks ? 1 : 2)) != 0, softcap = !sinks && (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     /* clang-format off */
@@ -131,10 +133,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
+        .options = sinks ? PTXPACK_SINKS : 0,
     };
+    (void)corner;
     /* clang-format on */
-    if (corner && softcap) /* the other builds with sinks differ from those without like these */
-        d.options = PTXPACK_SINKS;
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
@@ -143,7 +145,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     }
     snprintf(name, size, " %s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
              split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
-             (d.options & PTXPACK_SINKS) != 0 ? " sinks" : "", padded ? " padded" : "");
+             sinks ? " sinks" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -165,7 +167,7 @@ const plan_op attention_op = {
     .describe = describe,
     .buffers = &attention_buffers_struct,
     .check = check,
-    .builds = 4 * 2 * KINDS,
+    .builds = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     .build = build,
 };
 

@@ -143,9 +143,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_mma_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; lengths, pages
- * softcap padded: the other builds lie between these. */
-static const uint8_t        corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 16, 23};
+/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
+ * sinks, pages sinks padded; lengths, pages softcap padded: the other builds lie between these. */
+static const uint16_t       corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 187, 16, 23};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",
@@ -161,5 +161,5 @@ const plan_method           attention_mma = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners,
+              .corner_count = sizeof corners / sizeof corners[0],
 };

@@ -270,16 +270,16 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_wgmma_layout(row, (attention_wgmma_layout *)layout);
 }
 
-/* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of pages; packed heads
- * full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap: the others lie between
- * these. */
-static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28, 33,  20,  36,  41, 44,
-                                  48, 53, 72, 77, 80, 85, 88, 97, 116, 129, 136, 141};
-enum { EQUAL_LENGTHS = 6 }; /* corners */
+/* full, causal, left, window; full softcap, window softcap, causal sinks; lengths, lengths causal, lengths window
+ * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
+ * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
+ * sinks with a window and lengths, in parts causal, packed heads with a window: the others lie between these. */
+static const uint16_t corners[] = {0,  4,  12, 8,  1,  9,  178, 16,  28,  33,  20,  36,  41,  44, 48,
+                                   53, 72, 77, 80, 85, 88, 97,  116, 129, 136, 141, 192, 200, 224};
+enum { EQUAL_LENGTHS = 7 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners;
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners / sizeof corners[0];
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
@@ -296,6 +296,6 @@ const plan_method           attention_wgmma = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners,
+              .corner_count = sizeof corners / sizeof corners[0],
               .corners_of = corners_of,
 };

@@ -94,8 +94,8 @@ struct plan_method {
     ptxpack_status (*address)(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3]);
 
     /* The builds that differ most, by their index (plan_op.build), in the order of instance.h. */
-    const uint8_t *corners;
-    size_t         corner_count;
+    const uint16_t *corners;
+    size_t          corner_count;
     size_t (*corners_of)(const ptxpack_variant *row); /* how many of them a row has; NULL: all */
 };
 
