@@ -1,6 +1,7 @@
 /* attention.c - attention as an operation of the spine, its public calls, and its figures. */
 #include "attention.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -119,12 +120,14 @@ _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    bool     sinks = index >= ATTENTION_SINKS_BUILDS;
-    unsigned all = sinks ? (index - ATTENTION_SINKS_BUILDS) / 2 : index / 4, kind = all % KINDS;
+    const bool alibi = index >= ATTENTION_ALIBI_BUILDS, sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
+    index -= alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
+    unsigned all = plain ? index / 4 : index / 2, kind = all % KINDS;
     bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
-    bool     padded = (index & (sinks ? 1 : 2)) != 0, softcap = !sinks && (index & 1) != 0;
+    bool     padded = (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     /* clang-format off */
@@ -133,7 +136,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
-        .options = sinks ? PTXPACK_SINKS : 0,
+        .options = sinks ? PTXPACK_SINKS : alibi && dtype != PTXPACK_E4M3 ? PTXPACK_ALIBI : 0,
     };
     (void)corner;
     /* clang-format on */
@@ -143,9 +146,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+    snprintf(name, size, " %s%s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
              split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
-             sinks ? " sinks" : "", padded ? " padded" : "");
+             sinks ? " sinks" : "", alibi ? " alibi" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -167,7 +170,7 @@ const plan_op attention_op = {
     .describe = describe,
     .buffers = &attention_buffers_struct,
     .check = check,
-    .builds = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
+    .builds = ATTENTION_BUILDS,
     .build = build,
 };
 
@@ -266,6 +269,16 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
         status = plan_refuse(line, PTXPACK_E_ARG, "append is not NULL, but the plan appends nothing");
     return status == PTXPACK_OK ? plan_launch(&plan->head, &whole, stream)
                                 : ptxpack_fail(plan->head.handle, status, "%s", line);
+}
+
+/* ---- slopes -------------------------------------------------------------------------------------- */
+void ptxpack_attention_alibi_slopes(int32_t heads, float *slopes)
+{
+    int32_t power = 1; /* the largest power of two up to `heads` */
+    while (power <= heads / 2)
+        power *= 2;
+    for (int32_t h = 0; h < heads && slopes != NULL; h++)
+        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2.0 * (h - power) + 1) / power);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

@@ -30,6 +30,7 @@ enum {
     ARRAY_LEFT_PAD,
     ARRAY_PAGE_TABLE,
     ARRAY_SINKS,
+    ARRAY_SLOPES,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
@@ -88,6 +89,15 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 enum { ATTENTION_NO_LIMIT = 1 << 30 };
 
 static inline bool attention_has_sinks(const attention_geometry *g) { return g->array_bytes[ARRAY_SINKS] != 0; }
+static inline bool attention_has_alibi(const attention_geometry *g)
+{
+    return g->array_bytes[ARRAY_SLOPES] != 0;
+}
+/* What kernels multiply slopes by, whose scores are multiplied by the softcap or the scale later. */
+static inline float attention_alibi_in(const attention_geometry *g)
+{
+    return attention_has_alibi(g) ? 1 / (g->softcap > 0 ? g->softcap : g->scale) : 0;
+}
 
 /* Whether a kernel masks keys at either end.  With lengths in memory a limit may bind in some sequence even if not in the
  * longest one. */

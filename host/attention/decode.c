@@ -124,6 +124,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
     attention_mma_symbols(l, list);
@@ -225,6 +226,8 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     fill_inverses(a);
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+    a->alibi_in = attention_alibi_in(g);
+    a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
 static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention_desc *d,
@@ -275,6 +278,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->o = b->o;
     to->lse = b->lse;
     to->sinks = attention_array(g, b, ARRAY_SINKS);
+    to->slopes = attention_array(g, b, ARRAY_SLOPES);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;

@@ -4,8 +4,9 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q",  "lengths_kv",
-                                                        "row_map",  "left_pad",  "page_table", "sinks"};
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv", "lengths_q",
+                                                        "lengths_kv", "row_map",   "left_pad",
+                                                        "page_table", "sinks",     "slopes"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, and before
@@ -35,7 +36,7 @@ ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack
 /* ---- the fields --------------------------------------------------------------------------------------- */
 static bool is_varlen(const ptxpack_attention_desc *d)
 {
-    const uint32_t of_scores = PTXPACK_SINKS;
+    const uint32_t of_scores = PTXPACK_SINKS | PTXPACK_ALIBI;
     return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE ||
            (d->options & ~of_scores) != 0;
 }
@@ -55,7 +56,7 @@ enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of d
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD |
-                           PTXPACK_SINKS;
+                           PTXPACK_SINKS | PTXPACK_ALIBI;
     if (d->q_rows != PTXPACK_ROWS_DENSE && d->q_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
@@ -120,6 +121,7 @@ void attention_extents(const ptxpack_attention_desc *d, int tensor, int64_t *bat
 void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geometry *out)
 {
     const uint64_t bytes = sizeof(int32_t), each = bytes * (uint64_t)d->batch, starts = each + bytes;
+    const uint64_t heads = sizeof(float) * (uint64_t)d->heads_q;
     bool           window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT, limited = d->mask != PTXPACK_MASK_NONE;
     int32_t        left = d->window_left, right = d->window_right, most = ATTENTION_NO_LIMIT;
     out->varlen = is_varlen(d);
@@ -134,16 +136,16 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
     out->array_bytes[ARRAY_ROW_MAP] = (d->options & PTXPACK_ROW_MAP) != 0 ? each : 0;
     out->array_bytes[ARRAY_LEFT_PAD] = (d->options & PTXPACK_LEFT_PAD) != 0 ? each : 0;
     out->array_bytes[ARRAY_PAGE_TABLE] = d->kv_rows == PTXPACK_ROWS_PAGED ? each * (uint64_t)d->table_width : 0;
-    out->array_bytes[ARRAY_SINKS] = (d->options & PTXPACK_SINKS) != 0 ? sizeof(float) * (uint64_t)d->heads_q
-                                                                      : 0;
+    out->array_bytes[ARRAY_SINKS] = (d->options & PTXPACK_SINKS) != 0 ? heads : 0;
+    out->array_bytes[ARRAY_SLOPES] = (d->options & PTXPACK_ALIBI) != 0 ? heads : 0;
     if (d->q_rows == PTXPACK_ROWS_PACKED)
         out->lse_bytes = (uint64_t)d->heads_q * (uint64_t)d->rows_q * sizeof(float);
 }
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv, b->lengths_q,  b->lengths_kv,
-                                       b->row_map,  b->left_pad,  b->page_table, b->sinks};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,
+                                       b->left_pad, b->page_table, b->sinks,     b->slopes};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 

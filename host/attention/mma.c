@@ -21,6 +21,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_RIGHT", g->varlen || g->limited_right || g->limited_left);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
 }
@@ -87,6 +88,7 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
         .right_offset = g->limited_right ? g->right_offset : d->seqlen_kv - 1, /* never binds */
         .softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0,
         .scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * 1.4426950408889634),
+        .alibi_in = attention_alibi_in(g),
     };
 }
 
@@ -135,6 +137,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->o = b->o;
     to->lse = b->lse;
     to->sinks = attention_array(g, b, ARRAY_SINKS);
+    to->slopes = attention_array(g, b, ARRAY_SLOPES);
     return PTXPACK_OK;
 }
 

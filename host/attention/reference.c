@@ -26,10 +26,10 @@ struct attention_reference {
     attention_geometry     geometry;
     const void            *q;
     ptxpack_descales       descales;
-    const float           *sinks;     /* [heads_q]; NULL: none */
-    attention_sequence    *sequences; /* [batch] */
-    float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    const float           *sinks, *slopes; /* [heads_q]; NULL: none */
+    attention_sequence    *sequences;      /* [batch] */
+    float                 *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                 *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
     size_t                 padded_keys;
     size_t                 head_size; /* floats of k or v per batch and head */
     int                    group;     /* rows that may share a pass: 1 when V is not finite */
@@ -135,10 +135,18 @@ static ptxpack_status check_inputs(const ptxpack_attention_desc *desc, const voi
 /* What query heads have, of those that the descriptor asks for. */
 static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
 {
-    if (!attention_has_sinks(&r->geometry))
-        return PTXPACK_OK;
-    r->sinks = lengths != NULL ? lengths->sinks : NULL;
-    return r->sinks != NULL ? PTXPACK_OK : ptxpack_fail(NULL, PTXPACK_E_ARG, "sinks is NULL");
+    const bool sinks = attention_has_sinks(&r->geometry), alibi = attention_has_alibi(&r->geometry);
+    r->sinks = sinks && lengths != NULL ? lengths->sinks : NULL;
+    r->slopes = alibi && lengths != NULL ? lengths->slopes : NULL;
+    if (sinks && r->sinks == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "sinks is NULL");
+    if (alibi && r->slopes == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "slopes is NULL");
+    for (int32_t h = 0; h < r->desc.heads_q && alibi; h++)
+        if (!(r->slopes[h] >= 0 && isfinite(r->slopes[h])))
+            return ptxpack_fail(NULL, PTXPACK_E_ARG, "slopes[%d] is %g, not a finite number from 0 on", (int)h,
+                                (double)r->slopes[h]);
+    return PTXPACK_OK;
 }
 
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
@@ -216,10 +224,12 @@ typedef struct key_range {
     size_t first, end;
 } key_range;
 
-/* The keys that each row of a group may attend to, the smallest range that holds all of them, and the rows' sinks. */
+/* The keys that each row of a group may attend to, the smallest range that holds all of them; the rows' sinks, and what
+ * their scores lose with the distance from their own positions. */
 typedef struct group_keys {
     key_range row[GROUP], all;
-    double    sink[GROUP]; /* -inf: none */
+    double    sink[GROUP];                /* -inf: none */
+    double    slope[GROUP], place[GROUP]; /* slope 0: none */
 } group_keys;
 
 /* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P with the
@@ -271,6 +281,11 @@ static key_range join(key_range a, key_range b)
     return (key_range){a.first < b.first ? a.first : b.first, a.end > b.end ? a.end : b.end};
 }
 
+static double alibi(const group_keys *keys, int row, size_t key)
+{
+    return keys->slope[row] * fabs(keys->place[row] - (double)key);
+}
+
 /* A score under the cap. */
 static double capped(double s, double softcap)
 {
@@ -293,7 +308,7 @@ static void exact_group(const attention_reference *r, const float *v, const grou
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
-            p[j] = capped(s[j], r->geometry.softcap);
+            p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
         sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
     weigh_values(r, v, keys->all, w);
@@ -323,7 +338,7 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
-            p[j] = capped_rounded(type, s[j], r->geometry.softcap);
+            p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
         double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = round_weight(r->desc.dtype, p[j], sum);
@@ -359,6 +374,8 @@ static void compute_group(const attention_reference *r, const attention_row *row
             w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
         keys.row[i] = keys_of(r, row->batch, row->row);
         keys.sink[i] = r->sinks != NULL ? r->sinks[row->head] : -INFINITY;
+        keys.slope[i] = r->slopes != NULL ? r->slopes[row->head] : 0;
+        keys.place[i] = (double)(row->row + r->sequences[row->batch].keys - r->sequences[row->batch].queries);
         keys.all = join(keys.all, keys.row[i]);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)

@@ -25,6 +25,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
     symbol_add(list, "PACKED_HEADS", split.group > 1);
@@ -95,6 +96,15 @@ static const char *refuse_lengths(const ptxpack_attention_desc *d, const attenti
     return line;
 }
 
+/* The scale of fp8's scores is known on the device alone. */
+static const char *refuse_alibi(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    if (!attention_has_alibi(g) || ptxpack_variant_parameter(row, "FP8", 0) == 0)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take PTXPACK_ALIBI with fp8");
+    return line;
+}
+
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
@@ -103,7 +113,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     attention_tiles               tiles;
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
-    if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
+        refuse_alibi(geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -137,6 +148,8 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->section_heads = tiles->section_heads;
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+    a->alibi_in = attention_alibi_in(g);
+    a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
 static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,
@@ -253,6 +266,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     (void)grid;
     to->lse = b->lse;
     to->sinks = attention_array(&plan->geometry, b, ARRAY_SINKS);
+    to->slopes = attention_array(&plan->geometry, b, ARRAY_SLOPES);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     if (plan->geometry.descale_bytes != 0) {

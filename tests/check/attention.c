@@ -67,7 +67,7 @@ enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
-/* Which keys a query sees, with which softcap, and with or without sinks.  Every case runs with the plain masks; some cases also run
+/* Which keys a query sees, with which softcap, sinks or ALiBi.  Every case runs with the plain masks; some cases also run
  * with the others, windows smaller and larger than any tile and softcaps (mask_in_matrix). */
 typedef struct masking {
     const char  *name;
@@ -94,6 +94,10 @@ static const masking masks[] = {
     {"bottom-right sinks", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_SINKS},
     {"full sinks", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_SINKS},
     {"window 33,9 top-left softcap 15 sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false, PTXPACK_SINKS},
+    {"bottom-right alibi", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_ALIBI},
+    {"full alibi", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_ALIBI},
+    {"window 33,9 top-left softcap 15 alibi sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false,
+     PTXPACK_ALIBI | PTXPACK_SINKS},
 };
 enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
 
@@ -174,7 +178,9 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
         return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
     if (mask < PLAIN_MASKS)
         return true;
-    if (masks[mask].options != 0 && (d->seqlen_q == 239 || (partial && mask == MASKS - 2)))
+    if ((masks[mask].options & PTXPACK_ALIBI) != 0 && d->dtype == PTXPACK_E4M3)
+        return false;
+    if (masks[mask].options != 0 && (d->seqlen_q == 239 || (partial && masks[mask].mask == PTXPACK_MASK_NONE)))
         return a->kind == NORMAL || a->kind == RISING ||
                a->kind >= OVERFLOWING; /* rows without keys; references far off */
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
@@ -257,8 +263,8 @@ typedef struct problem {
     void            *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
     float           *scales;               /* for fp8: [q, k, v][batch][heads_kv] */
     ptxpack_descales descales;
-    float           *sinks; /* [heads_q] */
-    attention_row   *rows;  /* compared rows, in order of batch, head, row */
+    float           *sinks, *slopes; /* [heads_q] */
+    attention_row   *rows;           /* compared rows, in order of batch, head, row */
     size_t           row_count;
     /* for masks in the matrix; want: for the mask in a.desc */
     attention_expected by_mask[MASKS], want;
@@ -354,6 +360,7 @@ static void fill_data(problem *p)
     }
     random_scales(&random, p->scales, 3 * heads_of(p));
     check_fill_sinks(p->sinks, d->heads_q, p->a.kind == NORMAL ? 0 : 4);
+    check_fill_slopes(p->slopes, d->heads_q, p->a.kind == NORMAL ? 0 : 4);
     if (p->a.kind == CLIMBING && heads_of(p) > 1)
         p->scales[0] = 0; /* all scores of a head are 0 */
 }
@@ -387,6 +394,7 @@ static void free_problem(problem *p)
         free(p->tensor[t]);
     free(p->scales);
     free(p->sinks);
+    free(p->slopes);
     free(p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
         free(p->by_mask[mask].ref);
@@ -411,7 +419,8 @@ static bool make_problem(const check *c, const attention_case *a, problem *p)
     }
     p->scales = (float *)malloc(3 * heads_of(p) * sizeof *p->scales);
     p->sinks = (float *)malloc((size_t)d->heads_q * sizeof *p->sinks);
-    ok = ok && p->scales != NULL && p->sinks != NULL;
+    p->slopes = (float *)malloc((size_t)d->heads_q * sizeof *p->slopes);
+    ok = ok && p->scales != NULL && p->sinks != NULL && p->slopes != NULL;
     p->descales = (ptxpack_descales){p->scales, p->scales + heads_of(p), p->scales + 2 * heads_of(p)};
     p->rows = (attention_row *)malloc(p->row_count * sizeof *p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
@@ -450,7 +459,7 @@ static bool refer(const check *c, problem *p)
             continue;
         set_mask(p, mask);
         const attention_row_results     results = {p->want.ref, p->want.rounded, p->want.lse};
-        const ptxpack_attention_lengths arrays = {.sinks = p->sinks};
+        const ptxpack_attention_lengths arrays = {.sinks = p->sinks, .slopes = p->slopes};
         ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
                                       &p->descales, &arrays, &reference) == PTXPACK_OK;
         ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
@@ -538,8 +547,8 @@ static void run_layout(check *c, problem *p, check_images *images, check_layout 
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   full[320];
-    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales,
-                           p->sinks)) {
+    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales, p->sinks,
+                           p->slopes)) {
         check_broken(c, name, "no memory");
         return;
     }

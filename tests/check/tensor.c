@@ -59,12 +59,13 @@ static void place(const check_images *images, int tensor, const void *tensor_dat
 
 bool check_images_fill(check_images *images, const ptxpack_attention_desc *compact, check_layout layout,
                        bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales,
-                       const float *sinks)
+                       const float *sinks, const float *slopes)
 {
     ptxpack_attention_desc *d = &images->desc;
     images->uploaded = false;
     images->descales = descales;
     images->sinks = sinks;
+    images->slopes = slopes;
     *d = *compact;
     int64_t step = 16 / (int64_t)element_bytes(images, TENSOR_Q);
     d->q = strides_of(layout, d->seqlen_q, d->heads_q, d->head_dim, step);
@@ -121,6 +122,7 @@ static bool launch(check *c, check_images *images, const ptxpack_attention_plan 
         .lse = images->lse_device.address + CHECK_GUARD,
         .workspace = images->workspace.address,
         .sinks = images->sinks_device.address,
+        .slopes = images->slopes_device.address,
     };
     return poison_outputs(c, images) &&
            device_status(&c->gpu, ptxpack_attention_launch(plan, &buffers, c->gpu.stream)) &&
@@ -138,11 +140,12 @@ static bool upload_descales(check *c, check_images *images)
     return ok;
 }
 
-static bool upload_sinks(check *c, check_images *images)
+static bool upload_heads(check *c, check_images *images)
 {
-    size_t bytes = (size_t)images->desc.heads_q * sizeof *images->sinks;
-    return check_reserve(c, &images->sinks_device, bytes) &&
-           device_upload(&c->gpu, images->sinks_device.address, images->sinks, bytes);
+    size_t bytes = (size_t)images->desc.heads_q * sizeof(float);
+    return check_reserve(c, &images->sinks_device, bytes) && check_reserve(c, &images->slopes_device, bytes) &&
+           device_upload(&c->gpu, images->sinks_device.address, images->sinks, bytes) &&
+           device_upload(&c->gpu, images->slopes_device.address, images->slopes, bytes);
 }
 
 static bool upload(check *c, check_images *images)
@@ -156,7 +159,7 @@ static bool upload(check *c, check_images *images)
             return false;
     }
     images->uploaded = check_reserve(c, &images->lse_device, images->lse_bytes) && upload_descales(c, images) &&
-                       upload_sinks(c, images);
+                       upload_heads(c, images);
     return images->uploaded;
 }
 
@@ -236,6 +239,7 @@ void check_images_free(check *c, check_images *images)
     device_free(&c->gpu, images->lse_device.address);
     device_free(&c->gpu, images->descale_device.address);
     device_free(&c->gpu, images->sinks_device.address);
+    device_free(&c->gpu, images->slopes_device.address);
     device_free(&c->gpu, images->workspace.address);
 }
 

@@ -20,8 +20,8 @@ typedef struct check_images {
     check_buffer            device[TENSOR_COUNT], lse_device, workspace;
     const ptxpack_descales *descales;       /* for fp8, [batch][heads_kv] in host memory, never NULL */
     check_buffer            descale_device; /* of q, k and v, one after the other                   */
-    const float            *sinks;          /* [heads_q] in host memory                             */
-    check_buffer            sinks_device;
+    const float            *sinks, *slopes; /* [heads_q] in host memory                             */
+    check_buffer            sinks_device, slopes_device;
     bool                    uploaded; /* the inputs are on the device since they were filled */
     char                    line[512];
 } check_images;
@@ -36,10 +36,10 @@ typedef struct check_output {
 } check_output;
 
 /* Lays out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The descales,
- * which are used with fp8, and the sinks must outlive the runs. */
+ * which are used with fp8, sinks and slopes must outlive the runs. */
 bool check_images_fill(check_images *images, const ptxpack_attention_desc *compact, check_layout layout,
                        bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales,
-                       const float *sinks);
+                       const float *sinks, const float *slopes);
 /* Launches twice on `row` with the mask, the softcap and the options of `masked`; returns false after setting
  * images->line. */
 bool check_images_run(check *c, check_images *images, const ptxpack_attention_desc *masked,

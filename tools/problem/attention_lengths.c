@@ -171,10 +171,15 @@ bool attention_lengths_describe(const char *subcommand, const attention_lengths_
 /* ---- the arrays --------------------------------------------------------------------------------------- */
 ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
 {
-    return (ptxpack_attention_lengths){a->array[ARRAY_STARTS_Q],   a->array[ARRAY_STARTS_KV],
-                                       a->array[ARRAY_LENGTHS_Q],  a->array[ARRAY_LENGTHS_KV],
-                                       a->array[ARRAY_ROW_MAP],    a->array[ARRAY_LEFT_PAD],
-                                       a->array[ARRAY_PAGE_TABLE], (const float *)a->array[ARRAY_SINKS]};
+    return (ptxpack_attention_lengths){a->array[ARRAY_STARTS_Q],
+                                       a->array[ARRAY_STARTS_KV],
+                                       a->array[ARRAY_LENGTHS_Q],
+                                       a->array[ARRAY_LENGTHS_KV],
+                                       a->array[ARRAY_ROW_MAP],
+                                       a->array[ARRAY_LEFT_PAD],
+                                       a->array[ARRAY_PAGE_TABLE],
+                                       (const float *)a->array[ARRAY_SINKS],
+                                       (const float *)a->array[ARRAY_SLOPES]};
 }
 
 void attention_lengths_free(attention_arrays *a)

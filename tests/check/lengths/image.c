@@ -92,10 +92,15 @@ const void *lengths_image_tensor(const lengths_image *image, int tensor)
 
 ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
 {
-    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],   i->arrays[ARRAY_STARTS_KV],
-                                       i->arrays[ARRAY_LENGTHS_Q],  i->arrays[ARRAY_LENGTHS_KV],
-                                       i->arrays[ARRAY_ROW_MAP],    i->arrays[ARRAY_LEFT_PAD],
-                                       i->arrays[ARRAY_PAGE_TABLE], (const float *)i->arrays[ARRAY_SINKS]};
+    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],
+                                       i->arrays[ARRAY_STARTS_KV],
+                                       i->arrays[ARRAY_LENGTHS_Q],
+                                       i->arrays[ARRAY_LENGTHS_KV],
+                                       i->arrays[ARRAY_ROW_MAP],
+                                       i->arrays[ARRAY_LEFT_PAD],
+                                       i->arrays[ARRAY_PAGE_TABLE],
+                                       (const float *)i->arrays[ARRAY_SINKS],
+                                       (const float *)i->arrays[ARRAY_SLOPES]};
 }
 
 /* ---- random lengths and pages ------------------------------------------------------------------------- */
@@ -176,6 +181,8 @@ static void draw_arrays(lengths_image *image, random_state *random)
     draw_pages(image, random);
     if (arrays[ARRAY_SINKS] != NULL)
         check_fill_sinks((float *)arrays[ARRAY_SINKS], d->heads_q, (int32_t)random_below(random, 8));
+    if (arrays[ARRAY_SLOPES] != NULL)
+        check_fill_slopes((float *)arrays[ARRAY_SLOPES], d->heads_q, (int32_t)random_below(random, 8));
     if (arrays[ARRAY_ROW_MAP] != NULL) {
         int32_t *order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order);
         if (order != NULL) {
