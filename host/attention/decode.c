@@ -289,9 +289,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_decode_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; pages, small
- * pages softcap padded: the other builds lie between these. */
-static const uint16_t       corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 20, 27};
+/* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; causal ALiBi,
+ * small pages ALiBi padded; pages, small pages softcap padded: the other builds lie between these. */
+static const uint16_t       corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 277, 20, 27};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 const plan_method           attention_decode = {
               .file = "attention/decode.ptx",

@@ -287,9 +287,11 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 /* full, causal, left, window; full softcap, window softcap, causal sinks; lengths, lengths causal, lengths window
  * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
  * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
- * sinks with a window and lengths, in parts causal, packed heads with a window: the others lie between these. */
-static const uint16_t corners[] = {0,  4,  12, 8,  1,  9,  178, 16,  28,  33,  20,  36,  41,  44, 48,
-                                   53, 72, 77, 80, 85, 88, 97,  116, 129, 136, 141, 192, 200, 224};
+ * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, causal, with a window and
+ * lengths, in parts causal, packed heads with a window: the others lie between these. */
+static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33, 20,  36,
+                                   41,  44,  48,  53,  72,  77,  80,  85,  88,  97, 116, 129,
+                                   136, 141, 192, 200, 224, 264, 266, 280, 288, 312};
 enum { EQUAL_LENGTHS = 7 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

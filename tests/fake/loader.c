@@ -24,7 +24,7 @@ struct ptxpack {
 
 struct ptxpack_kernel {
     ptxpack_kernel_info    info;
-    bool                   bf16, limited_left, limited_right, softcap, sinks;
+    bool                   bf16, limited_left, limited_right, softcap, sinks, alibi;
     bool                   a_column, b_column, has_c, has_bias;
     int64_t                activation;
     struct ptxpack_kernel *next;
@@ -103,6 +103,7 @@ ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *varia
     kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;
     kernel->softcap = value_of(symbols, count, "SOFTCAP") == 1;
     kernel->sinks = value_of(symbols, count, "SINKS") == 1;
+    kernel->alibi = value_of(symbols, count, "ALIBI") == 1;
     kernel->a_column = value_of(symbols, count, "A_COLUMN") == 1;
     kernel->b_column = value_of(symbols, count, "B_COLUMN") == 1;
     kernel->has_c = value_of(symbols, count, "HAS_C") == 1;
@@ -188,6 +189,9 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
             dot += values[q[c]] * values[k[c]];
         if (kernel->softcap && !broken("softcap"))
             dot = tanhf(dot * a->softcap_in);
+        if (kernel->alibi && !broken("alibi"))
+            dot -= ((const float *)(uintptr_t)a->slopes)[head] * a->alibi_in *
+                   fabsf((float)(row + a->seqlen_kv - a->seqlen_q - j));
         scores[j] = dot * a->scale_log2;
         most = fmaxf(most, scores[j]);
     }

@@ -160,8 +160,10 @@ static void every_attention_plan_is_listed(void **state)
             if (desc.dtype == PTXPACK_E4M3 && desc.head_dim % 16 != 0)
                 continue;
             chosen += plan_in_all_storages(handle, desc);
-            desc.options = PTXPACK_SINKS;
-            chosen += desc.softcap == 0 ? plan_in_all_storages(handle, desc) : 0;
+            for (uint32_t option = PTXPACK_SINKS; option <= PTXPACK_ALIBI && desc.softcap == 0; option *= 2) {
+                desc.options = option;
+                chosen += plan_in_all_storages(handle, desc);
+            }
         }
         ptxpack_close(handle);
     }
