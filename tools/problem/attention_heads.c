@@ -11,14 +11,15 @@
 /* Prints one line on stderr; the result is false. */
 #define REFUSE(...) (command_fail(subcommand, __VA_ARGS__), false)
 
-static bool read_values(const char *text, attention_head_list *list)
+/* Numbers from `least` on, which may be -inf, and below infinity. */
+static bool read_values(const char *text, float least, attention_head_list *list)
 {
     size_t most = strlen(text) / 2 + 1;
     char  *end;
     list->values = (float *)calloc(most, sizeof *list->values);
     for (const char *at = text; list->values != NULL; at = end + 1) {
         float value = isspace((unsigned char)*at) ? NAN : strtof(at, &end); /* which would skip a blank */
-        if (isnan(value) || value == INFINITY || end == at || (*end != ',' && *end != '\0'))
+        if (!(value >= least && value < INFINITY) || end == at || (*end != ',' && *end != '\0'))
             return false;
         list->values[list->count++] = value;
         if (*end == '\0')
@@ -27,35 +28,62 @@ static bool read_values(const char *text, attention_head_list *list)
     return false;
 }
 
-bool attention_heads_parse(const char *subcommand, const char *sinks, attention_heads *heads)
+/* A word; `text` is NULL if the option was not given, and "" where nothing follows it. */
+static bool read_list(const char *text, float least, attention_head_list *list)
 {
-    attention_head_list *list = &heads->sinks;
-    if (sinks == NULL)
-        return true;
-    list->given = true;
-    list->random = strcmp(sinks, "random") == 0;
-    return list->random || read_values(sinks, list) ||
-           REFUSE("--sinks: \"%s\" is neither random nor numbers, such as 0.5,-2", sinks);
+    list->given = text != NULL;
+    list->usual = text != NULL && *text == '\0';
+    list->random = text != NULL && strcmp(text, "random") == 0;
+    return !list->given || list->usual || list->random || read_values(text, least, list);
+}
+
+bool attention_heads_parse(const char *subcommand, const attention_head_words *words, attention_heads *heads)
+{
+    if (!read_list(words->sinks, -INFINITY, &heads->sinks))
+        return REFUSE("--sinks: \"%s\" is neither random nor numbers, such as 0.5,-2", words->sinks);
+    if (!read_list(words->alibi, 0, &heads->slopes))
+        return REFUSE("--alibi: \"%s\" is neither random nor numbers from 0 on, such as 0.5,0.25",
+                      words->alibi);
+    return true;
+}
+
+static bool check_count(const char *subcommand, const char *name, const attention_head_list *list,
+                        int32_t heads)
+{
+    return list->count == 0 || list->count == (size_t)heads ||
+           REFUSE("--%s: %zu number%s for %d query heads", name, list->count, list->count > 1 ? "s" : "",
+                  (int)heads);
 }
 
 bool attention_heads_describe(const char *subcommand, const attention_heads *heads, ptxpack_attention_desc *d)
 {
-    const attention_head_list *list = &heads->sinks;
-    if (list->count > 0 && list->count != (size_t)d->heads_q)
-        return REFUSE("--sinks: %zu number%s for %d query heads", list->count, list->count > 1 ? "s" : "",
-                      (int)d->heads_q);
-    d->options |= list->given ? PTXPACK_SINKS : 0u;
-    return true;
+    d->options |= (heads->sinks.given ? PTXPACK_SINKS : 0u) | (heads->slopes.given ? PTXPACK_ALIBI : 0u);
+    return check_count(subcommand, "sinks", &heads->sinks, d->heads_q) &&
+           check_count(subcommand, "alibi", &heads->slopes, d->heads_q);
+}
+
+/* Random numbers are evenly spread from `least` to `most`. */
+static void draw(const attention_head_list *list, float least, float most, int32_t heads, random_state *random,
+                 float *out)
+{
+    enum { STEPS = 1 << 20 };
+    for (int32_t h = 0; h < heads && list->given && !list->usual; h++)
+        out[h] = list->random ? least + (most - least) * (float)random_below(random, STEPS) / STEPS
+                              : list->values[h];
 }
 
 void attention_heads_draw(const ptxpack_attention_desc *d, const attention_heads *heads, random_state *random,
                           attention_arrays *arrays)
 {
-    enum { STEPS = 1 << 20 };
-    float *sinks = (float *)arrays->array[ARRAY_SINKS];
-    for (int32_t h = 0; h < d->heads_q && sinks != NULL; h++) /* random: from -4 to 4 */
-        sinks[h] = heads->sinks.random ? 8 * (float)random_below(random, STEPS) / STEPS - 4
-                                       : heads->sinks.values[h];
+    float *slopes = (float *)arrays->array[ARRAY_SLOPES];
+    draw(&heads->sinks, -4, 4, d->heads_q, random, (float *)arrays->array[ARRAY_SINKS]);
+    draw(&heads->slopes, 0, 1, d->heads_q, random, slopes);
+    if (heads->slopes.usual)
+        ptxpack_attention_alibi_slopes(d->heads_q, slopes);
 }
 
-void attention_heads_free(attention_heads *heads) { free(heads->sinks.values); }
+void attention_heads_free(attention_heads *heads)
+{
+    free(heads->sinks.values);
+    free(heads->slopes.values);
+}

@@ -94,6 +94,9 @@ attention_mask_text attention_mask_name(const ptxpack_attention_desc *d)
     length = strlen(name.text);
     if ((d->options & PTXPACK_SINKS) != 0)
         snprintf(name.text + length, sizeof name.text - length, ", sinks");
+    length = strlen(name.text);
+    if ((d->options & PTXPACK_ALIBI) != 0)
+        snprintf(name.text + length, sizeof name.text - length, ", alibi");
     return name;
 }
 
@@ -108,5 +111,7 @@ void attention_mask_report(report *r, const ptxpack_attention_desc *d)
         report_real(r, "softcap", d->softcap);
     if ((d->options & PTXPACK_SINKS) != 0)
         report_bool(r, "sinks", true);
+    if ((d->options & PTXPACK_ALIBI) != 0)
+        report_bool(r, "alibi", true);
     report_text(r, ".mask_name", "%s", attention_mask_name(d).text);
 }

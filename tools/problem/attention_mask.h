@@ -24,6 +24,6 @@ typedef struct attention_mask_text {
     char text[96];
 } attention_mask_text;
 attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
-/* Reports the mask, its window, softcap and sinks as values; {mask_name} is the words above. */
+/* Reports the mask, its window, softcap, sinks and ALiBi as values; {mask_name} is the words above. */
 void attention_mask_report(report *r, const ptxpack_attention_desc *desc);
 #endif

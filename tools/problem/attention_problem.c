@@ -76,7 +76,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
 static bool parse_lists(const attention_settings *s, attention_problem *p)
 {
     return attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) &&
-           attention_heads_parse(s->subcommand, s->sinks, &p->heads);
+           attention_heads_parse(s->subcommand, &s->heads, &p->heads);
 }
 
 /* Sets strides of [batch][head][row][head_dim]; strides of compact tensors stay 0. */
