@@ -34,7 +34,7 @@ class Lent:
         return self.tensor.__dlpack__(**options)
 
 
-def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sinks=None):
+def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sinks=None, slopes=None):
     """o [rows, heads, dim] and lse [heads, rows] of one sequence."""
     rows, keys = len(q), len(k)
     q, k, v = (x.astype("float16").astype("float64") for x in (q, k, v))
@@ -44,6 +44,7 @@ def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sink
     left, right = window[0], 0 if causal else window[1]
     distance = numpy.arange(keys)[None] - numpy.arange(rows)[:, None] - (keys - rows)
     seen = ((right < 0) | (distance <= right)) & ((left < 0) | (distance >= -left))
+    s = s if slopes is None else s - numpy.array(slopes)[:, None, None] * abs(distance)
     s = numpy.where(seen, s, -numpy.inf)
     with numpy.errstate(invalid="ignore", divide="ignore"):
         sink = numpy.full((len(s), 1, 1), -numpy.inf) if sinks is None else numpy.array(sinks)[:, None, None]
@@ -159,6 +160,14 @@ class Varlen(unittest.TestCase):
         o, lse = flash_attn_with_kvcache(batch.dense("q", 2), batch.dense("k", 64), batch.dense("v", 64), learnable_sink=there,
                                          cache_seqlens=ints(batch.lengths_k), return_softmax_lse=True)
         batch.expect(self, 1, o.numpy()[1], lse.numpy()[1], sinks=sinks)
+
+    def test_alibi(self):
+        batch = Batch((2, 0, 1, 3, 1), (5, 4, 0, 40, 1))
+        slopes = [0.5**h for h in range(HEADS)]
+        there = ptxpack.from_numpy(numpy.array(slopes, "float32"))
+        o, lse = flash_attn_varlen_func(batch.packed("q"), batch.packed("k"), batch.packed("v"), batch.starts(batch.lengths_q),
+                                        batch.starts(batch.lengths_k), 3, 40, alibi_slopes=there, return_softmax_lse=True)
+        batch.expect_packed(self, o, lse, slopes=slopes)
 
     def test_starts_as_lengths_of_pages(self):
         """flash-attn 2's way; libraries whose arrays can be subtracted."""
@@ -322,10 +331,10 @@ class Refusals(unittest.TestCase):
     def test_what_is_not_supported(self):
         batch = Batch((1, 1), (5, 5))
         q, k = batch.dense("q", 1), batch.dense("k", 5)
-        for name, value in (("dropout_p", 0.1), ("alibi_slopes", k), ("attention_chunk", 8), ("qv", q)):
+        for name, value in (("dropout_p", 0.1), ("attention_chunk", 8), ("qv", q)):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_func: %s is not supported" % name):
                 flash_attn_func(q, k, k, **{name: value})
-        for name in ("rotary_seqlens", "alibi_slopes", "qv"):
+        for name in ("rotary_seqlens", "qv"):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_with_kvcache: %s is not supported" % name):
                 flash_attn_with_kvcache(q, k, k, **{name: k})
         with self.assertRaisesRegex(NotImplementedError, "flash_attn_varlen_func: cp_world_size is not supported"):
@@ -334,6 +343,8 @@ class Refusals(unittest.TestCase):
             batch.expect_dense(self, flash_attn_func(q, k, batch.dense("v", 5), **neutral))
         with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'soft_cap'"):
             flash_attn_func(q, k, k, soft_cap=1)
+        with self.assertRaisesRegex(NotImplementedError, "alibi_slopes of each sequence are not supported"):
+            flash_attn_func(q, k, k, alibi_slopes=k)
         with self.assertRaisesRegex(TypeError, "takes one of s_aux, learnable_sink, sinks"):
             flash_attn_func(q, k, k, s_aux=k, learnable_sink=k)
         with self.assertRaisesRegex(TypeError, "takes block_table or page_table, not both"):
