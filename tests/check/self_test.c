@@ -98,7 +98,7 @@ static const breakage breakages[] = {
      "mad.wide.u32 %alibi_at, \\head, 4, %alibi_at;", "", " f16 d64 4/2 4x700"},
     {"slopes are multiplied by the scale", "attention/alibi.ptx", "mul.f32 \\slope, \\slope, %alibi_x;", "",
      " f16 d64 4/2 4x700"},
-    {"the first query is at the first key", "attention/mma_alibi.ptx",
+    {"the first query is at the first key", "attention/mma_keys.ptx",
      "sub.s32 %alibi_row, %seqlen_kv, %seqlen_q;", "mov.b32 %alibi_row, 0;", " f16 d64 4/2 113x203 normal"},
     {"the slope of a key head's first query head serves all", "attention/decode/alibi.ptx",
      "mad.lo.u32 %x, %x, %head, %y;", "mul.lo.u32 %x, %x, %head;", " f16 d64 4/2 4x700"},
