@@ -197,7 +197,8 @@ typedef struct ptxpack_attention_lengths {
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.
  *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries is a length below 0
- *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states */
+ *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states, or is a
+ *                     slope that is below 0 or not finite */
 PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc,
                                                                const void *q, const void *k, const void *v,
                                                                const ptxpack_descales          *descales,
