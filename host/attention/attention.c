@@ -1,6 +1,7 @@
 /* attention.c - attention as an operation of the spine, its public calls, and its figures. */
 #include "attention.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,9 +86,8 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
                                            (const ptxpack_attention_buffers *)buffers, line);
 }
 
-/* The index is 4 kind + 2 padded + softcap; a kind is a mask, or how sequences with lengths of their own are
- * stored, with a mask; then the masks again, with keys in parts; then all of these again, with packed heads, or of
- * decode.ptx with several tiles of rows. */
+/* A kind is a mask, or how sequences with lengths of their own are stored, with a mask; then the masks again, with keys in
+ * parts; then all of these again, with packed heads, or of decode.ptx with several tiles of rows. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -115,39 +115,44 @@ enum {
     SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
     KINDS = MASKS + STORAGES + SPLITS
 };
+_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned kind = index / 4 % KINDS;
-    bool     split = kind >= MASKS + STORAGES, packed = index / 4 >= KINDS;
+    const bool alibi = index >= ATTENTION_ALIBI_BUILDS, sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
+    index -= alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
+    unsigned all = plain ? index / 4 : index / 2, kind = all % KINDS;
+    bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
-    bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
+    bool     padded = (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     bool     few = ptxpack_variant_parameter(row, "ROWS", 0) != 0; /* attention/decode.ptx */
-    (void)corner;
     /* clang-format off */
     ptxpack_attention_desc d = {
         .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = few ? 8 : 1024, .seqlen_kv = 1024,
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
+        .options = sinks ? PTXPACK_SINKS : alibi && dtype != PTXPACK_E4M3 ? PTXPACK_ALIBI : 0,
     };
+    (void)corner;
     /* clang-format on */
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
-        d.options = PTXPACK_LENGTHS_KV;
+        d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+    snprintf(name, size, " %s%s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
              split ? " split" : "",
              !packed ? ""
              : few   ? " row tiles"
                      : " heads packed",
-             softcap ? " softcap" : "", padded ? " padded" : "");
+             softcap ? " softcap" : "", sinks ? " sinks" : "", alibi ? " alibi" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -169,7 +174,7 @@ const plan_op attention_op = {
     .describe = describe,
     .buffers = &attention_buffers_struct,
     .check = check,
-    .builds = 4 * 2 * KINDS,
+    .builds = ATTENTION_BUILDS,
     .build = build,
 };
 
@@ -268,6 +273,16 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
         status = plan_refuse(line, PTXPACK_E_ARG, "append is not NULL, but the plan appends nothing");
     return status == PTXPACK_OK ? plan_launch(&plan->head, &whole, stream)
                                 : ptxpack_fail(plan->head.handle, status, "%s", line);
+}
+
+/* ---- slopes -------------------------------------------------------------------------------------- */
+void ptxpack_attention_alibi_slopes(int32_t heads, float *slopes)
+{
+    int32_t power = 1; /* the largest power of two up to `heads` */
+    while (power <= heads / 2)
+        power *= 2;
+    for (int32_t h = 0; h < heads && slopes != NULL; h++)
+        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2.0 * (h - power) + 1) / power);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

@@ -1,5 +1,9 @@
 /* attention.h - plan and launch an attention forward: O = softmax(scale Q K^T + mask) V.
  *
+ * Scores   s = scale q.k; then the softcap; then with PTXPACK_ALIBI less slope |i + seqlen_kv - seqlen_q - j|, with the
+ *          query head's slope and the sequence's own lengths; then the mask.  Over the keys j that row i attends to
+ *            o = sum e^s(j) v(j) / (sum e^s(j) + e^sink)        lse = ln(sum e^s(j) + e^sink)
+ *          where e^sink is there with PTXPACK_SINKS alone: a virtual logit of the query head, as it is in memory.
  * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
  *            q, o  [batch][seqlen_q][heads_q][head_dim]
  *            k, v  [batch][seqlen_kv][heads_kv][head_dim]
@@ -13,7 +17,10 @@
  * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
  *          under "In one call".
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
- * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf.
+ * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
+ *          sink.
+ * Parts    Attentions of the same queries to parts of the keys are merged by merge.h.  One part alone may then have the
+ *          sinks.
  * Memory   Device buffers belong to the caller.  The library allocates none and keeps none.
  * Errors   Calls that can fail return a ptxpack_status.  After an error nothing was enqueued and no device
  *          memory was written, and ptxpack_detail(handle) is one line that names the field or the driver call.
@@ -56,13 +63,17 @@ typedef enum ptxpack_rows {
                                 may be two tensors or parts of one, with rows or heads first: strides say it */
 } ptxpack_rows;
 
-/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory. */
+/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory but for the last two. */
 enum {
     PTXPACK_LENGTHS_Q = 1,  /* [batch], of q; with packed rows at most starts_q[i + 1] - starts_q[i] */
     PTXPACK_LENGTHS_KV = 2, /* [batch], of k and v, with those that left_pad skips */
     PTXPACK_ROW_MAP = 4,    /* [batch], with dense k and v: sequence i is sequence row_map[i] of k and v */
-    PTXPACK_LEFT_PAD = 8    /* [batch], with dense or paged k and v: the first rows that are no keys; top-left
+    PTXPACK_LEFT_PAD = 8,   /* [batch], with dense or paged k and v: the first rows that are no keys; top-left
                                masks count from the first key */
+    PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
+    PTXPACK_ALIBI =
+        32 /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40, and a slope below 0 makes its head
+                               NaN.  Keys are counted with those that left_pad skips.  Not with fp8 */
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
@@ -123,6 +134,9 @@ typedef struct ptxpack_attention_buffers {
     /* How this launch is enqueued.  Where `size` ends before these fields they are 0. */
     uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
     uint32_t reserved; /* 0 */
+    /* Read where the descriptor's options ask for it, and otherwise ignored; f32, multiples of 4 bytes.  Where `size`
+     * ends before, it is 0. */
+    uint64_t sinks, slopes; /* [heads_q] */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -174,21 +188,27 @@ PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_d
                                                        const ptxpack_descales *descales, double *o,
                                                        double *lse);
 
-/* The arrays of ptxpack_attention_buffers in HOST memory, of sequences with lengths of their own. */
+/* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks and slopes.  What the
+ * descriptor does not ask for is not read. */
 typedef struct ptxpack_attention_lengths {
     const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
+    const float   *sinks, *slopes;
 } ptxpack_attention_lengths;
 
-/* The same for such sequences: what they do not ask for may be NULL.  Rows of o and lse beyond a length keep
- * what they hold.
+/* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.
  *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries is a length below 0
- *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states */
+ *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states, or is a
+ *                     slope that is below 0 or not finite */
 PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc,
                                                                const void *q, const void *k, const void *v,
                                                                const ptxpack_descales          *descales,
                                                                const ptxpack_attention_lengths *lengths,
                                                                double *o, double *lse);
 
+/* Writes the slopes of ALiBi (Press et al., arXiv 2108.12409) for `heads` query heads to slopes[heads], in HOST memory:
+ * with n the largest power of two up to `heads`, 2^(-8 i / n) for i = 1 .. n, then 2^(-4 (2 i - 1) / n) for i = 1 ..
+ * heads - n.  Nothing if slopes is NULL or heads below 1. */
+PTXPACK_API void ptxpack_attention_alibi_slopes(int32_t heads, float *slopes);
 /* The floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
  * keeps, with sequences as long as the descriptor says.  FlashAttention's convention, which takes half of all
  * pairs for causal masks, differs only by the diagonal. */

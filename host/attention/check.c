@@ -53,6 +53,16 @@ static ptxpack_status check_softcap(const ptxpack_attention_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+/* The kernel gets slope / scale, or slope / softcap, which must stay finite times the largest distance. */
+static ptxpack_status check_alibi(const ptxpack_attention_desc *d, char *line)
+{
+    const float factor = d->softcap > 0 ? d->softcap : scale_of(d);
+    if ((d->options & PTXPACK_ALIBI) != 0 && factor < 0x1p-40f)
+        return refuse(line, "%s %g is too small for PTXPACK_ALIBI", d->softcap > 0 ? "softcap" : "scale",
+                      (double)factor);
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
 {
     if (d == NULL)
@@ -75,6 +85,8 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
     ptxpack_status status = check_extents(d, line);
     if (status == PTXPACK_OK)
         status = check_softcap(d, line);
+    if (status == PTXPACK_OK)
+        status = check_alibi(d, line);
     return status == PTXPACK_OK ? attention_check_lengths(d, line) : status;
 }
 
@@ -162,7 +174,8 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometr
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     memory_range ranges[RANGE_COUNT];
-    int          count = geometry->varlen ? RANGE_COUNT : RANGE_ARRAYS;
+    bool         arrays = geometry->varlen || attention_has_sinks(geometry) || attention_has_alibi(geometry);
+    int          count = arrays ? RANGE_COUNT : RANGE_ARRAYS;
     attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);

@@ -19,7 +19,8 @@ typedef struct attention_tensor {
     uint64_t bytes;
 } attention_tensor;
 
-/* The arrays of sequences with lengths of their own, in the order of every table about them. */
+/* The arrays of a launch, in the order of every table about them: int32 of sequences with lengths of their own, and from
+ * ARRAY_SINKS on f32 of query heads. */
 enum {
     ARRAY_STARTS_Q,
     ARRAY_STARTS_KV,
@@ -28,6 +29,8 @@ enum {
     ARRAY_ROW_MAP,
     ARRAY_LEFT_PAD,
     ARRAY_PAGE_TABLE,
+    ARRAY_SINKS,
+    ARRAY_SLOPES,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
@@ -84,6 +87,17 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 }
 
 enum { ATTENTION_NO_LIMIT = 1 << 30 };
+
+static inline bool attention_has_sinks(const attention_geometry *g) { return g->array_bytes[ARRAY_SINKS] != 0; }
+static inline bool attention_has_alibi(const attention_geometry *g)
+{
+    return g->array_bytes[ARRAY_SLOPES] != 0;
+}
+/* What kernels multiply slopes by, whose scores are multiplied by the softcap or the scale later. */
+static inline float attention_alibi_in(const attention_geometry *g)
+{
+    return attention_has_alibi(g) ? 1 / (g->softcap > 0 ? g->softcap : g->scale) : 0;
+}
 
 /* Whether a kernel masks keys at either end.  With lengths in memory a limit may bind in some sequence even if not in the
  * longest one. */

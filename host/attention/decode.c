@@ -145,6 +145,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
     symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
     attention_mma_symbols(l, list);
@@ -248,6 +250,8 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     fill_inverses(a);
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+    a->alibi_in = attention_alibi_in(g);
+    a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
 static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention_desc *d,
@@ -297,6 +301,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->v = b->v;
     to->o = b->o;
     to->lse = b->lse;
+    to->sinks = attention_array(g, b, ARRAY_SINKS);
+    to->slopes = attention_array(g, b, ARRAY_SLOPES);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;
@@ -307,13 +313,14 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_decode_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; causal softcap, the same padded; pages, small pages softcap padded; several tiles of rows:
- * causal softcap padded, small pages softcap padded: the other builds lie between these. */
-static const uint8_t corners[] = {0, 4, 2, 6, 5, 7, 20, 27, 95, 115};
-enum { ONE_TILE = 8 }; /* corners */
+/* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; causal ALiBi,
+ * small pages ALiBi padded; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
+ * softcap padded: the other builds lie between these. */
+static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 277, 20, 27, 95, 115};
+enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {
-    return rows_of(row) < LARGEST_TILE ? ONE_TILE : sizeof corners;
+    return rows_of(row) < LARGEST_TILE ? ONE_TILE : CORNERS;
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
@@ -330,6 +337,6 @@ const plan_method           attention_decode = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners,
+              .corner_count = CORNERS,
               .corners_of = corners_of,
 };

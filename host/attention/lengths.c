@@ -4,11 +4,13 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q", "lengths_kv",
-                                                        "row_map",  "left_pad",  "page_table"};
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv", "lengths_q",
+                                                        "lengths_kv", "row_map",   "left_pad",
+                                                        "page_table", "sinks",     "slopes"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
-/* What callers stated before the fields about lengths, before appends, and before those about the launch. */
+/* What callers stated before the fields about lengths, before appends, before those about the launch, and before
+ * sinks. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
@@ -20,7 +22,7 @@ const plan_struct attention_buffers_struct = {
     .type = "ptxpack_attention_buffers",
     .size = sizeof(ptxpack_attention_buffers),
     .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
-              offsetof(ptxpack_attention_buffers, launch)},
+              offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
@@ -34,7 +36,9 @@ ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack
 /* ---- the fields --------------------------------------------------------------------------------------- */
 static bool is_varlen(const ptxpack_attention_desc *d)
 {
-    return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE || d->options != 0;
+    const uint32_t of_scores = PTXPACK_SINKS | PTXPACK_ALIBI;
+    return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE ||
+           (d->options & ~of_scores) != 0;
 }
 
 /* A number that only some kinds of rows have. */
@@ -51,7 +55,8 @@ enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of d
 
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
-    const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD;
+    const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD |
+                           PTXPACK_SINKS | PTXPACK_ALIBI;
     if (d->q_rows != PTXPACK_ROWS_DENSE && d->q_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
@@ -116,6 +121,7 @@ void attention_extents(const ptxpack_attention_desc *d, int tensor, int64_t *bat
 void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geometry *out)
 {
     const uint64_t bytes = sizeof(int32_t), each = bytes * (uint64_t)d->batch, starts = each + bytes;
+    const uint64_t heads = sizeof(float) * (uint64_t)d->heads_q;
     bool           window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT, limited = d->mask != PTXPACK_MASK_NONE;
     int32_t        left = d->window_left, right = d->window_right, most = ATTENTION_NO_LIMIT;
     out->varlen = is_varlen(d);
@@ -130,14 +136,16 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
     out->array_bytes[ARRAY_ROW_MAP] = (d->options & PTXPACK_ROW_MAP) != 0 ? each : 0;
     out->array_bytes[ARRAY_LEFT_PAD] = (d->options & PTXPACK_LEFT_PAD) != 0 ? each : 0;
     out->array_bytes[ARRAY_PAGE_TABLE] = d->kv_rows == PTXPACK_ROWS_PAGED ? each * (uint64_t)d->table_width : 0;
+    out->array_bytes[ARRAY_SINKS] = (d->options & PTXPACK_SINKS) != 0 ? heads : 0;
+    out->array_bytes[ARRAY_SLOPES] = (d->options & PTXPACK_ALIBI) != 0 ? heads : 0;
     if (d->q_rows == PTXPACK_ROWS_PACKED)
         out->lse_bytes = (uint64_t)d->heads_q * (uint64_t)d->rows_q * sizeof(float);
 }
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv, b->lengths_q, b->lengths_kv,
-                                       b->row_map,  b->left_pad,  b->page_table};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,
+                                       b->left_pad, b->page_table, b->sinks,     b->slopes};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 
@@ -177,7 +185,7 @@ attention_addresses attention_find_addresses(const attention_geometry *g, const 
 
 /* ---- sequences in host memory ------------------------------------------------------------------------- */
 /* Rows [*row, *row + *count) of sequence i. */
-static ptxpack_status read_rows(const attention_geometry *g, const int32_t *const arrays[ARRAY_COUNT],
+static ptxpack_status read_rows(const attention_geometry *g, const int32_t *const arrays[ARRAY_SINKS],
                                 int starts, int lengths, int32_t i, int64_t in_memory, int64_t most,
                                 int64_t *row, int64_t *count, char *line)
 {
@@ -216,9 +224,9 @@ ptxpack_status attention_read_sequence(const ptxpack_attention_desc *d, const at
 {
     const ptxpack_attention_lengths none = {NULL};
     l = l != NULL ? l : &none;
-    const int32_t *const arrays[ARRAY_COUNT] = {l->starts_q, l->starts_kv, l->lengths_q, l->lengths_kv,
+    const int32_t *const arrays[ARRAY_SINKS] = {l->starts_q, l->starts_kv, l->lengths_q, l->lengths_kv,
                                                 l->row_map,  l->left_pad,  l->page_table};
-    for (int id = 0; id < ARRAY_COUNT; id++)
+    for (int id = 0; id < ARRAY_SINKS; id++)
         if (g->array_bytes[id] != 0 && arrays[id] == NULL)
             return refuse(line, "%s is NULL", attention_array_names[id]);
     ptxpack_status status = read_rows(g, arrays, ARRAY_STARTS_Q, ARRAY_LENGTHS_Q, i, d->rows_q, d->seqlen_q,

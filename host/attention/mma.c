@@ -20,6 +20,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
     symbol_add(list, "LIMITED_RIGHT", g->varlen || g->limited_right || g->limited_left);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
 }
@@ -86,6 +88,7 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
         .right_offset = g->limited_right ? g->right_offset : d->seqlen_kv - 1, /* never binds */
         .softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0,
         .scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * 1.4426950408889634),
+        .alibi_in = attention_alibi_in(g),
     };
 }
 
@@ -133,6 +136,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->v = b->v;
     to->o = b->o;
     to->lse = b->lse;
+    to->sinks = attention_array(g, b, ARRAY_SINKS);
+    to->slopes = attention_array(g, b, ARRAY_SLOPES);
     return PTXPACK_OK;
 }
 
@@ -141,9 +146,10 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_mma_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; lengths, pages
- * softcap padded: the other builds lie between these. */
-static const uint8_t        corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 16, 23};
+/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
+ * sinks, pages sinks padded; full ALiBi, causal ALiBi, window ALiBi padded, pages ALiBi; lengths, pages softcap padded:
+ * the other builds lie between these. */
+static const uint16_t       corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 187, 264, 266, 269, 274, 16, 23};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",
@@ -159,5 +165,5 @@ const plan_method           attention_mma = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners,
+              .corner_count = sizeof corners / sizeof corners[0],
 };

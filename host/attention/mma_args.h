@@ -23,6 +23,13 @@
     X(S, int32_t,  page_rows,     "ARG_PAGE_ROWS")     /* 2^PAGE_SHIFT */                              \
     X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")
 
+/* What they have for query heads, at their ends. */
+#define ATTENTION_HEADS(X, S)                                                                          \
+    X(S, uint64_t, sinks,         "ARG_SINKS")         /* with SINKS: device address */                \
+    X(S, uint64_t, slopes,        "ARG_SLOPES")        /* with ALIBI, from here on: device address */  \
+    X(S, float,    alibi_in,      "ARG_ALIBI_IN")      /* 1 / scale, or 1 / softcap */                 \
+    X(S, int32_t,  alibi_diagonal, "ARG_ALIBI_DIAGONAL") /* seqlen_kv - seqlen_q */
+
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
     X(S, uint64_t, k,             "ARG_K")                                                             \
@@ -55,10 +62,12 @@
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
     ATTENTION_ARRAYS(X, S)                             /* from here on with VARLEN */                  \
     X(S, int64_t,  lse_batch,     "ARG_LSE_BATCH")     /* elements */                                  \
-    ATTENTION_LENGTHS(X, S)
+    ATTENTION_LENGTHS(X, S)                                                                            \
+    ATTENTION_HEADS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
+ARGUMENT_STRUCT(ATTENTION_HEADS, attention_heads_arguments);
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 
 /* clang-format off */
@@ -117,9 +126,10 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     ATTENTION_LENGTHS(X, S)                                                                            \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
-    X(S, int32_t,  row_tiles,     "ARG_ROW_TILES")     /* with ROW_TILES, from here on: of a key head */ \
+    X(S, int32_t,  row_tiles,     "ARG_ROW_TILES")     /* with ROW_TILES: of a key head */             \
     X(S, int32_t,  row_tiles_inverse, "ARG_ROW_TILES_INVERSE")                                         \
-    X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")
+    X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")                                             \
+    ATTENTION_HEADS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

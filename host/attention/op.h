@@ -24,6 +24,16 @@ struct ptxpack_attention_plan {
 extern const plan_op     attention_op; /* its descriptor is a ptxpack_attention_desc */
 extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
+/* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
+ * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi.  Builds with two of softcap, sinks and ALiBi are not
+ * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
+enum {
+    ATTENTION_BUILD_KINDS = 44,
+    ATTENTION_SINKS_BUILDS = 4 * ATTENTION_BUILD_KINDS,
+    ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
+    ATTENTION_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS
+};
+
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan);

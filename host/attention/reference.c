@@ -26,9 +26,10 @@ struct attention_reference {
     attention_geometry     geometry;
     const void            *q;
     ptxpack_descales       descales;
-    attention_sequence    *sequences; /* [batch] */
-    float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    const float           *sinks, *slopes; /* [heads_q]; NULL: none */
+    attention_sequence    *sequences;      /* [batch] */
+    float                 *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                 *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
     size_t                 padded_keys;
     size_t                 head_size; /* floats of k or v per batch and head */
     int                    group;     /* rows that may share a pass: 1 when V is not finite */
@@ -131,6 +132,23 @@ static ptxpack_status check_inputs(const ptxpack_attention_desc *desc, const voi
     return PTXPACK_OK;
 }
 
+/* What query heads have, of those that the descriptor asks for. */
+static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
+{
+    const bool sinks = attention_has_sinks(&r->geometry), alibi = attention_has_alibi(&r->geometry);
+    r->sinks = sinks && lengths != NULL ? lengths->sinks : NULL;
+    r->slopes = alibi && lengths != NULL ? lengths->slopes : NULL;
+    if (sinks && r->sinks == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "sinks is NULL");
+    if (alibi && r->slopes == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "slopes is NULL");
+    for (int32_t h = 0; h < r->desc.heads_q && alibi; h++)
+        if (!(r->slopes[h] >= 0 && isfinite(r->slopes[h])))
+            return ptxpack_fail(NULL, PTXPACK_E_ARG, "slopes[%d] is %g, not a finite number from 0 on", (int)h,
+                                (double)r->slopes[h]);
+    return PTXPACK_OK;
+}
+
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
                                         const void *v, const ptxpack_descales *descales,
                                         const ptxpack_attention_lengths *lengths, attention_reference **out)
@@ -140,6 +158,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
     if (r == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
     ptxpack_status status = check_inputs(desc, q, k, v, r);
+    if (status == PTXPACK_OK)
+        status = read_heads(r, lengths);
     if (status == PTXPACK_OK)
         status = allocate(r);
     if (status == PTXPACK_OK)
@@ -204,18 +224,22 @@ typedef struct key_range {
     size_t first, end;
 } key_range;
 
-/* The keys that each row of a group may attend to, and the smallest range that holds all of them. */
+/* The keys that each row of a group may attend to, the smallest range that holds all of them; the rows' sinks, and what
+ * their scores lose with the distance from their own positions. */
 typedef struct group_keys {
     key_range row[GROUP], all;
+    double    sink[GROUP];                /* -inf: none */
+    double    slope[GROUP], place[GROUP]; /* slope 0: none */
 } group_keys;
 
-/* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P,
- * and the maximum. */
-static double softmax_row(double *p, key_range seen, key_range all, double *maximum)
+/* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P with the
+ * sink, which is one of the S, and the maximum. */
+static double softmax_row(double *p, key_range seen, key_range all, double sink, double *maximum)
 {
-    double most = -INFINITY, sum = 0;
+    double most = sink;
     for (size_t j = seen.first; j < seen.end; j++)
         most = p[j] > most ? p[j] : most;
+    double sum = sink > -INFINITY ? reference_exp(sink - most) : 0;
     for (size_t j = all.first; j < all.end; j++)
         sum += p[j] = j >= seen.first && j < seen.end ? reference_exp(p[j] - most) : 0;
     *maximum = most;
@@ -257,6 +281,11 @@ static key_range join(key_range a, key_range b)
     return (key_range){a.first < b.first ? a.first : b.first, a.end > b.end ? a.end : b.end};
 }
 
+static double alibi(const group_keys *keys, int row, size_t key)
+{
+    return keys->slope[row] * fabs(keys->place[row] - (double)key);
+}
+
 /* A score under the cap. */
 static double capped(double s, double softcap)
 {
@@ -279,15 +308,15 @@ static void exact_group(const attention_reference *r, const float *v, const grou
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
-            p[j] = capped(s[j], r->geometry.softcap);
-        sum[i] = softmax_row(p, keys->row[i], keys->all, &most[i]);
+            p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
+        sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
     weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++) {
         for (size_t c = 0; c < d && results->o != NULL; c++)
             results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
         if (results->lse != NULL)
-            results->lse[first + (size_t)i] = !keys->row[i].end ? -INFINITY
+            results->lse[first + (size_t)i] = !keys->row[i].end ? keys->sink[i]
                                               : sum[i] >= 1     ? most[i] + reference_log(sum[i])
                                                                 : (double)NAN; /* the scores are not finite */
     }
@@ -309,8 +338,8 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
-            p[j] = capped_rounded(type, s[j], r->geometry.softcap);
-        double sum = softmax_row(p, keys->row[i], keys->all, &most);
+            p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
+        double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = round_weight(r->desc.dtype, p[j], sum);
     }
@@ -344,6 +373,9 @@ static void compute_group(const attention_reference *r, const attention_row *row
         for (size_t c = 0; c < d; c++)
             w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
         keys.row[i] = keys_of(r, row->batch, row->row);
+        keys.sink[i] = r->sinks != NULL ? r->sinks[row->head] : -INFINITY;
+        keys.slope[i] = r->slopes != NULL ? r->slopes[row->head] : 0;
+        keys.place[i] = (double)(row->row + r->sequences[row->batch].keys - r->sequences[row->batch].queries);
         keys.all = join(keys.all, keys.row[i]);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)

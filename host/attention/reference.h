@@ -19,12 +19,12 @@ typedef struct attention_row_results {
     /* [count][head_dim]: the same with S, P and O rounded to the element type; with PTXPACK_E4M3 S and O
      * to bf16, P to e4m3 where the largest of its row is 256. */
     double *rounded;
-    double *lse; /* [count]: natural log; -inf where a row has nothing to attend to */
+    double *lse; /* [count]: natural log; where a row has nothing to attend to -inf, or its sink */
 } attention_row_results;
 
-/* Keep K and V as floats in the order in which the rows need them (8 bytes for each element of K).  q and the
- * descales (as in ptxpack_attention_reference) are read later and must outlive *out.  `lengths`: of sequences with
- * lengths of their own, read now; otherwise NULL.  After a failure the line is ptxpack_detail(NULL).
+/* Keep K and V as floats in the order in which the rows need them (8 bytes for each element of K).  q, the descales
+ * (as in ptxpack_attention_reference), sinks and slopes are read later and must outlive *out.  `lengths`: the other arrays
+ * that the descriptor asks for, read now; NULL where it asks for none.  After a failure the line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG, _E_MEMORY */
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
                                         const void *v, const ptxpack_descales *descales,

@@ -24,6 +24,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "LIMITED_LEFT", attention_masks_left(g));
     symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "ALIBI", attention_has_alibi(g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
     symbol_add(list, "PACKED_HEADS", split.group > 1);
@@ -94,6 +96,15 @@ static const char *refuse_lengths(const ptxpack_attention_desc *d, const attenti
     return line;
 }
 
+/* The scale of fp8's scores is known on the device alone. */
+static const char *refuse_alibi(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    if (!attention_has_alibi(g) || ptxpack_variant_parameter(row, "FP8", 0) == 0)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take PTXPACK_ALIBI with fp8");
+    return line;
+}
+
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
@@ -102,7 +113,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     attention_tiles               tiles;
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
-    if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
+        refuse_alibi(geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -136,6 +148,8 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->section_heads = tiles->section_heads;
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+    a->alibi_in = attention_alibi_in(g);
+    a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
 static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,
@@ -251,6 +265,8 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     ptxpack_status                   status = PTXPACK_OK;
     (void)grid;
     to->lse = b->lse;
+    to->sinks = attention_array(&plan->geometry, b, ARRAY_SINKS);
+    to->slopes = attention_array(&plan->geometry, b, ARRAY_SLOPES);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     if (plan->geometry.descale_bytes != 0) {
@@ -268,16 +284,18 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_wgmma_layout(row, (attention_wgmma_layout *)layout);
 }
 
-/* full, causal, left, window; full softcap, window softcap; lengths, lengths causal, lengths window softcap, the same of
- * pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of pages; packed heads
- * full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap: the others lie between
- * these. */
-static const uint8_t corners[] = {0,  4,  12, 8,  1,  9,  16, 28, 33,  20,  36,  41, 44,
-                                  48, 53, 72, 77, 80, 85, 88, 97, 116, 129, 136, 141};
-enum { EQUAL_LENGTHS = 6 }; /* corners */
+/* full, causal, left, window; full softcap, window softcap, causal sinks; lengths, lengths causal, lengths window
+ * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
+ * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
+ * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, causal, with a window and
+ * lengths, in parts causal, packed heads with a window: the others lie between these. */
+static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33, 20,  36,
+                                   41,  44,  48,  53,  72,  77,  80,  85,  88,  97, 116, 129,
+                                   136, 141, 192, 200, 224, 264, 266, 280, 288, 312};
+enum { EQUAL_LENGTHS = 7 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners;
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners / sizeof corners[0];
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
@@ -294,6 +312,6 @@ const plan_method           attention_wgmma = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners,
+              .corner_count = sizeof corners / sizeof corners[0],
               .corners_of = corners_of,
 };

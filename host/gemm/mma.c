@@ -149,7 +149,7 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* Each order of A and B, bare and with all that an epilogue can do; the others lie between these. */
-const uint8_t               gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111};
+const uint16_t              gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111};
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
 const plan_method           gemm_mma = {
               .file = "gemm/mma.ptx",

@@ -31,5 +31,5 @@ void gemm_build_symbols(const ptxpack_gemm_desc *desc, bool ragged, symbol_list 
 
 /* plan_method.corners of both methods. */
 enum { GEMM_CORNERS = 8 };
-extern const uint8_t gemm_corners[GEMM_CORNERS];
+extern const uint16_t gemm_corners[GEMM_CORNERS];
 #endif

@@ -1,5 +1,5 @@
-/* builds.h - private: the only list of builds.  It holds every build that a plan can ask for; instance.h has
- * the builds that differ most. */
+/* builds.h - private: the only list of builds.  It holds every build that a plan can ask for, but for those of some
+ * features of attention at once (host/attention/op.h); instance.h has the builds that differ most. */
 #ifndef PTXPACK_BUILDS_H
 #define PTXPACK_BUILDS_H
 #include <stdbool.h>

@@ -25,7 +25,7 @@ ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format
 typedef struct plan_struct {
     const char *name, *type; /* of the parameter; of the struct */
     size_t      size;        /* today */
-    size_t      older[3];    /* those it had before; 0: no more */
+    size_t      older[4];    /* those it had before; 0: no more */
     size_t      launch_at;   /* of buffers: where the fields `launch` and `reserved` are */
 } plan_struct;
 /* Copies what the caller gave; fields that it does not have are 0.
@@ -94,8 +94,8 @@ struct plan_method {
     ptxpack_status (*address)(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3]);
 
     /* The builds that differ most, by their index (plan_op.build), in the order of instance.h. */
-    const uint8_t *corners;
-    size_t         corner_count;
+    const uint16_t *corners;
+    size_t          corner_count;
     size_t (*corners_of)(const ptxpack_variant *row); /* how many of them a row has; NULL: all */
 };
 

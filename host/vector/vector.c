@@ -82,7 +82,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(VECTOR_ARGUMENTS, vector_arguments);
-static const uint8_t        corners[] = {0};
+static const uint16_t       corners[] = {0};
 static const plan_method    vector_add = {
        .file = "vector/add.ptx",
        .ordered = true,
@@ -95,7 +95,7 @@ static const plan_method    vector_add = {
        .fill = fill,
        .address = address,
        .corners = corners,
-       .corner_count = sizeof corners,
+       .corner_count = sizeof corners / sizeof corners[0],
 };
 
 /* ---- the operation ------------------------------------------------------------------------------ */

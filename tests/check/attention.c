@@ -25,6 +25,7 @@
 
 #include "host/attention/inspect.h"
 #include "attention_judge.h"
+#include "heads.h"
 #include "tools/problem/random.h"
 
 /* ---- the cases ---------------------------------------------------------------------------------- */
@@ -67,7 +68,7 @@ enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
-/* Which keys a query sees, and with which softcap.  Every case runs with the plain masks; some cases also run
+/* Which keys a query sees, with which softcap, sinks or ALiBi.  Every case runs with the plain masks; some cases also run
  * with the others, windows smaller and larger than any tile and softcaps (mask_in_matrix). */
 typedef struct masking {
     const char  *name;
@@ -75,21 +76,29 @@ typedef struct masking {
     int32_t      left, right;
     float        softcap;
     bool         brief; /* runs on the emulated driver, too, for every row of the table */
+    uint32_t     options;
 } masking;
 static const masking masks[] = {
-    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true},
-    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true},
-    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true},
-    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true},
-    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true},
-    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false},
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true, 0},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true, 0},
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, 0},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true, 0},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true, 0},
+    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false, 0},
     /* the last of 64 rows sees all but the first key of a block of 128 */
-    {"window 62,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 62, -1, 0, false},
-    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false},
-    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false},
-    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false},
-    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false},
-    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false},
+    {"window 62,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 62, -1, 0, false, 0},
+    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false, 0},
+    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false, 0},
+    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false, 0},
+    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false, 0},
+    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false, 0},
+    {"bottom-right sinks", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_SINKS},
+    {"full sinks", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_SINKS},
+    {"window 33,9 top-left softcap 15 sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false, PTXPACK_SINKS},
+    {"bottom-right alibi", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_ALIBI},
+    {"full alibi", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_ALIBI},
+    {"window 33,9 top-left softcap 15 alibi sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false,
+     PTXPACK_ALIBI | PTXPACK_SINKS},
 };
 enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
 
@@ -172,6 +181,11 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
         return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
     if (mask < PLAIN_MASKS)
         return true;
+    if ((masks[mask].options & PTXPACK_ALIBI) != 0 && d->dtype == PTXPACK_E4M3)
+        return false;
+    if (masks[mask].options != 0 && (d->seqlen_q == 239 || (partial && masks[mask].mask == PTXPACK_MASK_NONE)))
+        return a->kind == NORMAL || a->kind == RISING ||
+               a->kind >= OVERFLOWING; /* rows without keys; references far off */
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
         return false;
     /* several blocks of keys: windows that span more than one, and for some rows narrow ones */
@@ -252,7 +266,8 @@ typedef struct problem {
     void            *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
     float           *scales;               /* for fp8: [q, k, v][batch][heads_kv] */
     ptxpack_descales descales;
-    attention_row   *rows; /* compared rows, in order of batch, head, row */
+    float           *sinks, *slopes; /* [heads_q] */
+    attention_row   *rows;           /* compared rows, in order of batch, head, row */
     size_t           row_count;
     /* for masks in the matrix; want: for the mask in a.desc */
     attention_expected by_mask[MASKS], want;
@@ -316,8 +331,9 @@ static float huge_factor(ptxpack_dtype type, int tensor)
 
 static void fill_data(problem *p)
 {
-    ptxpack_dtype type = p->a.desc.dtype;
-    random_state  random = random_start(p->a.seed);
+    const ptxpack_attention_desc *d = &p->a.desc;
+    ptxpack_dtype                 type = d->dtype;
+    random_state                  random = random_start(p->a.seed);
     for (int t = TENSOR_Q; t <= TENSOR_V; t++) {
         random_normal(&random, type, p->tensor[t], p->elements[t]);
         if (p->a.kind == EQUAL)
@@ -346,6 +362,8 @@ static void fill_data(problem *p)
         multiply_by(p, TENSOR_V, 1e30f);
     }
     random_scales(&random, p->scales, 3 * heads_of(p));
+    check_fill_sinks(p->sinks, d->heads_q, p->a.kind == NORMAL ? 0 : 4);
+    check_fill_slopes(p->slopes, d->heads_q, p->a.kind == NORMAL ? 0 : 4);
     if (p->a.kind == CLIMBING && heads_of(p) > 1)
         p->scales[0] = 0; /* all scores of a head are 0 */
 }
@@ -378,6 +396,8 @@ static void free_problem(problem *p)
     for (int t = 0; t < TENSOR_COUNT; t++)
         free(p->tensor[t]);
     free(p->scales);
+    free(p->sinks);
+    free(p->slopes);
     free(p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
         free(p->by_mask[mask].ref);
@@ -401,7 +421,9 @@ static bool make_problem(const check *c, const attention_case *a, problem *p)
         ok = ok && p->tensor[t] != NULL;
     }
     p->scales = (float *)malloc(3 * heads_of(p) * sizeof *p->scales);
-    ok = ok && p->scales != NULL;
+    p->sinks = (float *)malloc((size_t)d->heads_q * sizeof *p->sinks);
+    p->slopes = (float *)malloc((size_t)d->heads_q * sizeof *p->slopes);
+    ok = ok && p->scales != NULL && p->sinks != NULL && p->slopes != NULL;
     p->descales = (ptxpack_descales){p->scales, p->scales + heads_of(p), p->scales + 2 * heads_of(p)};
     p->rows = (attention_row *)malloc(p->row_count * sizeof *p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
@@ -426,6 +448,7 @@ static void set_mask(problem *p, int mask)
     p->a.desc.window_left = masks[mask].left;
     p->a.desc.window_right = masks[mask].right;
     p->a.desc.softcap = masks[mask].softcap;
+    p->a.desc.options = masks[mask].options;
     p->want = p->by_mask[mask];
 }
 
@@ -438,9 +461,10 @@ static bool refer(const check *c, problem *p)
         if (!mask_in_matrix(c, &p->a, mask))
             continue;
         set_mask(p, mask);
-        const attention_row_results results = {p->want.ref, p->want.rounded, p->want.lse};
+        const attention_row_results     results = {p->want.ref, p->want.rounded, p->want.lse};
+        const ptxpack_attention_lengths arrays = {.sinks = p->sinks, .slopes = p->slopes};
         ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                                      &p->descales, NULL, &reference) == PTXPACK_OK;
+                                      &p->descales, &arrays, &reference) == PTXPACK_OK;
         ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
         attention_reference_close(reference);
     }
@@ -458,7 +482,8 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
                                          .rows = p->rows,
                                          .row_count = p->row_count,
                                          .per_head = rows_per_head(&p->a.desc),
-                                         .want = p->want};
+                                         .want = p->want,
+                                         .sinks = (p->a.desc.options & PTXPACK_SINKS) != 0 ? p->sinks : NULL};
     if (what == NULL) {
         check_broken(c, name, "no memory");
     } else if (!check_images_run(c, images, &p->a.desc, row, &out)) {
@@ -525,7 +550,8 @@ static void run_layout(check *c, problem *p, check_images *images, check_layout 
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   full[320];
-    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales)) {
+    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales, p->sinks,
+                           p->slopes)) {
         check_broken(c, name, "no memory");
         return;
     }

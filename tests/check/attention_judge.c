@@ -179,8 +179,9 @@ static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
                                              row - d->window_left >= d->seqlen_kv));
 }
 
-/* Checks what holds for every row, compared or not: it is written and finite, or 0 and -inf without keys. */
-static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row, char *what)
+/* Checks what holds for every row, compared or not: it is written and finite, or 0 and `blind_lse` without keys. */
+static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row,
+                      float blind_lse, char *what)
 {
     bool blind = is_blind(d, row);
     for (int c = 0; c < d->head_dim; c++) {
@@ -193,9 +194,9 @@ static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float 
             return false;
         }
     }
-    if (blind ? lse != -INFINITY : !isfinite(lse)) {
+    if (blind ? lse != blind_lse : !isfinite(lse)) {
         snprintf(what, ATTENTION_WHAT, "lse[row %d] is %g%s", (int)row, (double)lse,
-                 blind ? "; without keys it is -inf" : "");
+                 blind ? "; without keys it is -inf, or the sink" : "");
         return false;
     }
     return true;
@@ -207,7 +208,8 @@ static bool judge_rows(const attention_compared *p, const check_output *out, cha
     for (int32_t b = 0; b < d->batch; b++)
         for (int32_t h = 0; h < d->heads_q; h++)
             for (int32_t i = 0; i < d->seqlen_q; i++)
-                if (!judge_row(d, check_output_row(out, b, i, h), check_output_lse(out, b, h)[i], i, what))
+                if (!judge_row(d, check_output_row(out, b, i, h), check_output_lse(out, b, h)[i], i,
+                               p->sinks != NULL ? p->sinks[h] : -INFINITY, what))
                     return false;
     return true;
 }

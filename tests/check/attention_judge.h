@@ -14,6 +14,7 @@ typedef struct attention_compared {
     const attention_row   *rows; /* in order of batch, head, row */
     size_t                 row_count, per_head;
     attention_expected     want;
+    const float           *sinks; /* [heads_q]; NULL: none */
 } attention_compared;
 
 /* The room for the line of a failure and the map under it. */

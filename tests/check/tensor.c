@@ -58,11 +58,14 @@ static void place(const check_images *images, int tensor, const void *tensor_dat
 }
 
 bool check_images_fill(check_images *images, const ptxpack_attention_desc *compact, check_layout layout,
-                       bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales)
+                       bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales,
+                       const float *sinks, const float *slopes)
 {
     ptxpack_attention_desc *d = &images->desc;
     images->uploaded = false;
     images->descales = descales;
+    images->sinks = sinks;
+    images->slopes = slopes;
     *d = *compact;
     int64_t step = 16 / (int64_t)element_bytes(images, TENSOR_Q);
     d->q = strides_of(layout, d->seqlen_q, d->heads_q, d->head_dim, step);
@@ -118,6 +121,8 @@ static bool launch(check *c, check_images *images, const ptxpack_attention_plan 
         .o = images->device[TENSOR_O].address + CHECK_GUARD,
         .lse = images->lse_device.address + CHECK_GUARD,
         .workspace = images->workspace.address,
+        .sinks = images->sinks_device.address,
+        .slopes = images->slopes_device.address,
     };
     return poison_outputs(c, images) &&
            device_status(&c->gpu, ptxpack_attention_launch(plan, &buffers, c->gpu.stream)) &&
@@ -135,6 +140,14 @@ static bool upload_descales(check *c, check_images *images)
     return ok;
 }
 
+static bool upload_heads(check *c, check_images *images)
+{
+    size_t bytes = (size_t)images->desc.heads_q * sizeof(float);
+    return check_reserve(c, &images->sinks_device, bytes) && check_reserve(c, &images->slopes_device, bytes) &&
+           device_upload(&c->gpu, images->sinks_device.address, images->sinks, bytes) &&
+           device_upload(&c->gpu, images->slopes_device.address, images->slopes, bytes);
+}
+
 static bool upload(check *c, check_images *images)
 {
     if (images->uploaded)
@@ -145,7 +158,8 @@ static bool upload(check *c, check_images *images)
             (t != TENSOR_O && !device_upload(&c->gpu, images->device[t].address, images->host[t], bytes)))
             return false;
     }
-    images->uploaded = check_reserve(c, &images->lse_device, images->lse_bytes) && upload_descales(c, images);
+    images->uploaded = check_reserve(c, &images->lse_device, images->lse_bytes) && upload_descales(c, images) &&
+                       upload_heads(c, images);
     return images->uploaded;
 }
 
@@ -190,6 +204,7 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
     images->desc.window_left = masked->window_left;
     images->desc.window_right = masked->window_right;
     images->desc.softcap = masked->softcap;
+    images->desc.options = masked->options;
     images->desc.split_rows = masked->split_rows;
     snprintf(images->line, sizeof images->line, "no memory");
     bool ok = again != NULL && lse_again != NULL;
@@ -223,6 +238,8 @@ void check_images_free(check *c, check_images *images)
     free(images->lse);
     device_free(&c->gpu, images->lse_device.address);
     device_free(&c->gpu, images->descale_device.address);
+    device_free(&c->gpu, images->sinks_device.address);
+    device_free(&c->gpu, images->slopes_device.address);
     device_free(&c->gpu, images->workspace.address);
 }
 

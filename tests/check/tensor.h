@@ -20,7 +20,9 @@ typedef struct check_images {
     check_buffer            device[TENSOR_COUNT], lse_device, workspace;
     const ptxpack_descales *descales;       /* for fp8, [batch][heads_kv] in host memory, never NULL */
     check_buffer            descale_device; /* of q, k and v, one after the other                   */
-    bool                    uploaded;       /* the inputs are on the device since they were filled */
+    const float            *sinks, *slopes; /* [heads_q] in host memory                             */
+    check_buffer            sinks_device, slopes_device;
+    bool                    uploaded; /* the inputs are on the device since they were filled */
     char                    line[512];
 } check_images;
 
@@ -33,11 +35,12 @@ typedef struct check_output {
                                   ptx/attention/wgmma_softmax.ptx */
 } check_output;
 
-/* Lays out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The descales
- * are used with fp8 and must outlive the runs. */
+/* Lays out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The descales,
+ * which are used with fp8, sinks and slopes must outlive the runs. */
 bool check_images_fill(check_images *images, const ptxpack_attention_desc *compact, check_layout layout,
-                       bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales);
-/* Launches twice on `row` with the mask and the softcap of `masked`; returns false after setting
+                       bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales,
+                       const float *sinks, const float *slopes);
+/* Launches twice on `row` with the mask, the softcap and the options of `masked`; returns false after setting
  * images->line. */
 bool check_images_run(check *c, check_images *images, const ptxpack_attention_desc *masked,
                       const ptxpack_variant *row, check_output *out);

@@ -24,7 +24,7 @@ struct ptxpack {
 
 struct ptxpack_kernel {
     ptxpack_kernel_info    info;
-    bool                   bf16, limited_left, limited_right, softcap;
+    bool                   bf16, limited_left, limited_right, softcap, sinks, alibi;
     bool                   a_column, b_column, has_c, has_bias;
     int64_t                activation;
     struct ptxpack_kernel *next;
@@ -102,6 +102,8 @@ ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *varia
     kernel->limited_left = value_of(symbols, count, "LIMITED_LEFT") == 1;
     kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;
     kernel->softcap = value_of(symbols, count, "SOFTCAP") == 1;
+    kernel->sinks = value_of(symbols, count, "SINKS") == 1;
+    kernel->alibi = value_of(symbols, count, "ALIBI") == 1;
     kernel->a_column = value_of(symbols, count, "A_COLUMN") == 1;
     kernel->b_column = value_of(symbols, count, "B_COLUMN") == 1;
     kernel->has_c = value_of(symbols, count, "HAS_C") == 1;
@@ -161,6 +163,13 @@ static void find_keys(const attention_mma_arguments *a, const struct ptxpack_ker
         *first = *end = 0;
 }
 
+/* The virtual logit of a head in base 2; -inf: none. */
+static float sink_of(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int32_t head)
+{
+    return kernel->sinks && !broken("sinks") ? ((const float *)(uintptr_t)a->sinks)[head] * 1.44269504f
+                                             : -INFINITY;
+}
+
 /* Computes one row, in f32, with P rounded to the element type. */
 static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int64_t batch,
                    int32_t head, int32_t row, float *scores)
@@ -170,7 +179,7 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
     const uint16_t *q = at(a->q, batch * a->q_batch + row * a->q_row + head * a->q_head);
     uint16_t       *o = at(a->o, batch * a->o_batch + row * a->o_row + head * a->o_head);
     int32_t         first, end;
-    float           most = -INFINITY, sum = 0, out[256] = {0};
+    float           most = -INFINITY, sum = 0, out[256] = {0}, sink = sink_of(a, kernel, head);
     const float    *values = values_of(type);
     find_keys(a, kernel, row, &first, &end);
     for (int32_t j = first; j < end; j++) {
@@ -180,6 +189,9 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
             dot += values[q[c]] * values[k[c]];
         if (kernel->softcap && !broken("softcap"))
             dot = tanhf(dot * a->softcap_in);
+        if (kernel->alibi && !broken("alibi"))
+            dot -= ((const float *)(uintptr_t)a->slopes)[head] * a->alibi_in *
+                   fabsf((float)(row + a->seqlen_kv - a->seqlen_q - j));
         scores[j] = dot * a->scale_log2;
         most = fmaxf(most, scores[j]);
     }
@@ -193,12 +205,13 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
         for (int32_t c = 0; c < a->head_dim; c++)
             out[c] += p * values[v[c]];
     }
+    sum += end > 0 ? exp2f(sink - most) : 0;
     int32_t written = a->head_dim + (broken("guard") && row + 1 == a->seqlen_q ? 1 : 0);
     for (int32_t c = 0; c < written && !(broken("unwritten") && row == 17); c++)
         o[c] = ptxpack_from_float(type, end > 0 ? out[c % 256] / sum : broken("blind") ? 1 : 0);
     if (a->lse != 0)
         ((float *)(uintptr_t)a->lse)[(batch * a->heads_q + head) * a->seqlen_q + row] =
-            end == 0 ? -INFINITY : (most + log2f(sum)) * (broken("lse") ? 1 : 0.693147181f);
+            (end == 0 || isinf(sum) ? sink : most + log2f(sum)) * (broken("lse") ? 1 : 0.693147181f);
 }
 
 /* Returns false when the grid does not match the arguments. */

@@ -118,6 +118,7 @@ ptxpack_attention_reference_lengths descales
 ptxpack_attention_reference_lengths lengths
 ptxpack_attention_reference_lengths o
 ptxpack_attention_reference_lengths lse
+ptxpack_attention_alibi_slopes slopes
 ptxpack_attention_append_plan_free plan
 ptxpack_attention_append_reference k
 ptxpack_attention_append_reference v

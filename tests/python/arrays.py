@@ -225,7 +225,7 @@ def values_of(tensor):
 
 # ---- the reference -----------------------------------------------------------------------------------------
 def attend(q, k, v, shape_q, shape_kv, visible=lambda i, j: True, softcap=0.0, scale=None,
-           descales=(1, 1, 1)):
+           descales=(1, 1, 1), sinks=None, slopes=None):
     """Returns o and lse of lists of values, [batch][sequence][head][dim]."""
     (batch, rows, heads, dim), (_, keys, heads_kv, _) = shape_q, shape_kv
     scale = (scale or dim**-0.5) * descales[0] * descales[1]
@@ -237,10 +237,13 @@ def attend(q, k, v, shape_q, shape_kv, visible=lambda i, j: True, softcap=0.0, s
         scores = [scale * sum(q[mine + d] * k[at + d] for d in range(dim)) for at in theirs]
         if softcap:
             scores = [softcap * math.tanh(s / softcap) for s in scores]
-        top = max(scores, default=-math.inf)
+        if slopes:
+            scores = [s - slopes[h] * abs(i + keys - rows - j) for s, j in zip(scores, seen)]
+        sink = -math.inf if sinks is None else sinks[h]
+        top = max(scores + [sink])
         weights = [math.exp(s - top) for s in scores]
-        total = sum(weights)
-        lse[(b * heads + h) * rows + i] = top + math.log(total) if scores else -math.inf
+        total = sum(weights) + (math.exp(sink - top) if sink > -math.inf else 0)
+        lse[(b * heads + h) * rows + i] = top + math.log(total) if scores else sink
         for d in range(dim) if scores else ():
             o[mine + d] = descales[2] * sum(w * v[at + d] for w, at in zip(weights, theirs)) / total
     return o, lse

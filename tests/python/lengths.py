@@ -34,7 +34,7 @@ class Lent:
         return self.tensor.__dlpack__(**options)
 
 
-def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None):
+def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sinks=None, slopes=None):
     """o [rows, heads, dim] and lse [heads, rows] of one sequence."""
     rows, keys = len(q), len(k)
     q, k, v = (x.astype("float16").astype("float64") for x in (q, k, v))
@@ -44,11 +44,13 @@ def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None):
     left, right = window[0], 0 if causal else window[1]
     distance = numpy.arange(keys)[None] - numpy.arange(rows)[:, None] - (keys - rows)
     seen = ((right < 0) | (distance <= right)) & ((left < 0) | (distance >= -left))
+    s = s if slopes is None else s - numpy.array(slopes)[:, None, None] * abs(distance)
     s = numpy.where(seen, s, -numpy.inf)
     with numpy.errstate(invalid="ignore", divide="ignore"):
-        top = s.max(axis=2, initial=-numpy.inf, keepdims=True)
+        sink = numpy.full((len(s), 1, 1), -numpy.inf) if sinks is None else numpy.array(sinks)[:, None, None]
+        top = numpy.maximum(s.max(axis=2, initial=-numpy.inf, keepdims=True), sink)
         p = numpy.where(seen, numpy.exp(s - top), 0)
-        total = p.sum(axis=2, keepdims=True)
+        total = p.sum(axis=2, keepdims=True) + numpy.where(numpy.isinf(sink), 0, numpy.exp(sink - top))
         o = numpy.einsum("hij,jhd->ihd", numpy.where(total > 0, p / total, 0), v)
         lse = numpy.where(total > 0, top + numpy.log(total), -numpy.inf)
     return o, lse[..., 0]
@@ -145,6 +147,27 @@ class Varlen(unittest.TestCase):
                                             return_softmax_lse=True, scheduler_metadata=None, fa_version=2, q_descale=ints([1]),
                                             k_descale=ints([1]), v_descale=None, num_splits=0, s_aux=None)
             batch.expect_packed(self, o, lse, causal=True)
+
+    def test_sinks(self):
+        """Packed, in pages, and of a cache, under the names of vLLM and of flash-attn 4."""
+        batch = Batch((1, 2, 1, 1), (17, 64, 0, 3))
+        sinks = [(-1) ** h * 0.75 * h for h in range(HEADS)]
+        there = ptxpack.from_numpy(numpy.array(sinks, "float32"))
+        k, v, table = batch.paged(16, 4)
+        o, lse = flash_attn_varlen_func(batch.packed("q"), k, v, batch.starts(batch.lengths_q), None, 2, 64, causal=True,
+                                        seqused_k=ints(batch.lengths_k), block_table=table, return_softmax_lse=True, s_aux=there)
+        batch.expect_packed(self, o, lse, causal=True, sinks=sinks)
+        o, lse = flash_attn_with_kvcache(batch.dense("q", 2), batch.dense("k", 64), batch.dense("v", 64), learnable_sink=there,
+                                         cache_seqlens=ints(batch.lengths_k), return_softmax_lse=True)
+        batch.expect(self, 1, o.numpy()[1], lse.numpy()[1], sinks=sinks)
+
+    def test_alibi(self):
+        batch = Batch((2, 0, 1, 3, 1), (5, 4, 0, 40, 1))
+        slopes = [0.5**h for h in range(HEADS)]
+        there = ptxpack.from_numpy(numpy.array(slopes, "float32"))
+        o, lse = flash_attn_varlen_func(batch.packed("q"), batch.packed("k"), batch.packed("v"), batch.starts(batch.lengths_q),
+                                        batch.starts(batch.lengths_k), 3, 40, alibi_slopes=there, return_softmax_lse=True)
+        batch.expect_packed(self, o, lse, slopes=slopes)
 
     def test_starts_as_lengths_of_pages(self):
         """flash-attn 2's way; libraries whose arrays can be subtracted."""
@@ -308,10 +331,10 @@ class Refusals(unittest.TestCase):
     def test_what_is_not_supported(self):
         batch = Batch((1, 1), (5, 5))
         q, k = batch.dense("q", 1), batch.dense("k", 5)
-        for name, value in (("dropout_p", 0.1), ("alibi_slopes", k), ("s_aux", k), ("attention_chunk", 8), ("qv", q)):
+        for name, value in (("dropout_p", 0.1), ("attention_chunk", 8), ("qv", q)):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_func: %s is not supported" % name):
                 flash_attn_func(q, k, k, **{name: value})
-        for name in ("rotary_seqlens", "alibi_slopes", "qv", "s_aux"):
+        for name in ("rotary_seqlens", "qv"):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_with_kvcache: %s is not supported" % name):
                 flash_attn_with_kvcache(q, k, k, **{name: k})
         with self.assertRaisesRegex(NotImplementedError, "flash_attn_varlen_func: cp_world_size is not supported"):
@@ -320,6 +343,10 @@ class Refusals(unittest.TestCase):
             batch.expect_dense(self, flash_attn_func(q, k, batch.dense("v", 5), **neutral))
         with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'soft_cap'"):
             flash_attn_func(q, k, k, soft_cap=1)
+        with self.assertRaisesRegex(NotImplementedError, "alibi_slopes of each sequence are not supported"):
+            flash_attn_func(q, k, k, alibi_slopes=k)
+        with self.assertRaisesRegex(TypeError, "takes one of s_aux, learnable_sink, sinks"):
+            flash_attn_func(q, k, k, s_aux=k, learnable_sink=k)
         with self.assertRaisesRegex(TypeError, "takes block_table or page_table, not both"):
             flash_attn_with_kvcache(q, k, k, block_table=k, page_table=k)
 

@@ -35,6 +35,24 @@ class Attention(unittest.TestCase):
             o = ptxpack.attention(*problem.arrays, overlap=True)
             problem.expect(self, values_of(o))
 
+    def test_sinks(self):
+        problem, sinks = Problem(), [1.5, -math.inf]
+        o, lse = ptxpack.attention(*problem.arrays, sinks=Interface("f32", (2,), sinks), return_lse=True)
+        problem.expect(self, values_of(o), values_of(lse), sinks=sinks)
+        for kind, shape in (("f16", (2,)), ("f32", (1,)), ("f32", (2, 1))):
+            with self.assertRaisesRegex(ptxpack.ArgumentError, r"sinks must be contiguous f32 \(2,\)"):
+                ptxpack.attention(*problem.arrays, sinks=Interface(kind, shape, [0] * math.prod(shape)))
+
+    def test_alibi(self):
+        problem, slopes = Problem(), [0.25, 0.0625]
+        there = Interface("f32", (2,), slopes)
+        o, lse = ptxpack.attention(*problem.arrays, alibi_slopes=there, softcap=3.0, return_lse=True)
+        problem.expect(self, values_of(o), values_of(lse), slopes=slopes, softcap=3.0, unit=2.0**-9)
+        o = ptxpack.attention(*problem.arrays, alibi_slopes=there, sinks=Interface("f32", (2,), [1, 2]))
+        problem.expect(self, values_of(o), slopes=slopes, sinks=[1, 2])
+        with self.assertRaisesRegex(ptxpack.ArgumentError, r"alibi_slopes must be contiguous f32 \(2,\)"):
+            ptxpack.attention(*problem.arrays, alibi_slopes=Interface("f16", (2,), slopes))
+
     def test_interfaces(self):
         problem = Problem()
         for version, with_strides in itertools.product((2, 3), (False, True)):

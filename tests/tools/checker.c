@@ -75,6 +75,8 @@ static void every_break_is_noticed(void **state)
         {"tail", "vector_add"},
         {"window", "d8 6/2 113x203 normal"},
         {"softcap", "d8 6/2 113x203 normal"},
+        {"sinks", "d8 6/2 113x203 normal"},
+        {"alibi", "d8 6/2 113x203 normal"},
         {"overflow", "bf16 d40 6/2 113x203 overflowing"},
         {"gemm k", "gemm bf16 rc 129x65x33"},
         {"gemm beta", "gemm bf16 rc 129x65x33"},

@@ -161,20 +161,25 @@ bool attention_lengths_describe(const char *subcommand, const attention_lengths_
     d->rows_kv = packed_kv && rows_kv == 0 ? 1 : (int32_t)rows_kv;
     if (d->kv_rows == PTXPACK_ROWS_PAGED)
         d->table_width = (int32_t)(((int64_t)d->seqlen_kv + d->page_rows - 1) / d->page_rows);
-    d->options = (a->list[ARRAY_LENGTHS_Q].given && !packed_q ? PTXPACK_LENGTHS_Q : 0u) |
-                 (a->list[ARRAY_LENGTHS_KV].given && !packed_kv ? PTXPACK_LENGTHS_KV : 0u) |
-                 (a->list[ARRAY_LEFT_PAD].given ? PTXPACK_LEFT_PAD : 0u) |
-                 (a->list[ARRAY_ROW_MAP].given ? PTXPACK_ROW_MAP : 0u);
+    d->options |= (a->list[ARRAY_LENGTHS_Q].given && !packed_q ? PTXPACK_LENGTHS_Q : 0u) |
+                  (a->list[ARRAY_LENGTHS_KV].given && !packed_kv ? PTXPACK_LENGTHS_KV : 0u) |
+                  (a->list[ARRAY_LEFT_PAD].given ? PTXPACK_LEFT_PAD : 0u) |
+                  (a->list[ARRAY_ROW_MAP].given ? PTXPACK_ROW_MAP : 0u);
     return true;
 }
 
 /* ---- the arrays --------------------------------------------------------------------------------------- */
 ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
 {
-    return (ptxpack_attention_lengths){a->array[ARRAY_STARTS_Q],  a->array[ARRAY_STARTS_KV],
-                                       a->array[ARRAY_LENGTHS_Q], a->array[ARRAY_LENGTHS_KV],
-                                       a->array[ARRAY_ROW_MAP],   a->array[ARRAY_LEFT_PAD],
-                                       a->array[ARRAY_PAGE_TABLE]};
+    return (ptxpack_attention_lengths){a->array[ARRAY_STARTS_Q],
+                                       a->array[ARRAY_STARTS_KV],
+                                       a->array[ARRAY_LENGTHS_Q],
+                                       a->array[ARRAY_LENGTHS_KV],
+                                       a->array[ARRAY_ROW_MAP],
+                                       a->array[ARRAY_LEFT_PAD],
+                                       a->array[ARRAY_PAGE_TABLE],
+                                       (const float *)a->array[ARRAY_SINKS],
+                                       (const float *)a->array[ARRAY_SLOPES]};
 }
 
 void attention_lengths_free(attention_arrays *a)

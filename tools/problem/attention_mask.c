@@ -91,6 +91,12 @@ attention_mask_text attention_mask_name(const ptxpack_attention_desc *d)
     size_t              length = strlen(name.text);
     if (d->softcap > 0)
         snprintf(name.text + length, sizeof name.text - length, ", softcap %g", (double)d->softcap);
+    length = strlen(name.text);
+    if ((d->options & PTXPACK_SINKS) != 0)
+        snprintf(name.text + length, sizeof name.text - length, ", sinks");
+    length = strlen(name.text);
+    if ((d->options & PTXPACK_ALIBI) != 0)
+        snprintf(name.text + length, sizeof name.text - length, ", alibi");
     return name;
 }
 
@@ -103,5 +109,9 @@ void attention_mask_report(report *r, const ptxpack_attention_desc *d)
     }
     if (d->softcap > 0)
         report_real(r, "softcap", d->softcap);
+    if ((d->options & PTXPACK_SINKS) != 0)
+        report_bool(r, "sinks", true);
+    if ((d->options & PTXPACK_ALIBI) != 0)
+        report_bool(r, "alibi", true);
     report_text(r, ".mask_name", "%s", attention_mask_name(d).text);
 }

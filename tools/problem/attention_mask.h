@@ -19,11 +19,11 @@ typedef struct attention_mask_words {
 bool attention_mask_parse(const char *subcommand, const attention_mask_words *words,
                           ptxpack_attention_desc *desc);
 
-/* Such as "full", "causal top-left, softcap 15", "window 1023,0 bottom-right", "window none,0 top-left". */
+/* Such as "full", "causal top-left, softcap 15", "window 1023,0 bottom-right, sinks", "window none,0 top-left". */
 typedef struct attention_mask_text {
     char text[96];
 } attention_mask_text;
 attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
-/* Reports the mask, its window and softcap as values; {mask_name} is the words above. */
+/* Reports the mask, its window, softcap, sinks and ALiBi as values; {mask_name} is the words above. */
 void attention_mask_report(report *r, const ptxpack_attention_desc *desc);
 #endif

@@ -73,6 +73,12 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     return true;
 }
 
+static bool parse_lists(const attention_settings *s, attention_problem *p)
+{
+    return attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) &&
+           attention_heads_parse(s->subcommand, &s->heads, &p->heads);
+}
+
 /* Sets strides of [batch][head][row][head_dim]; strides of compact tensors stay 0. */
 static void set_strides(attention_problem *p)
 {
@@ -96,7 +102,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
 {
     const attention_geometry *g = &p->geometry;
     char                      line[PLAN_LINE];
-    if (!attention_lengths_describe(s->subcommand, &s->lengths, &p->arrays, &p->desc))
+    if (!attention_lengths_describe(s->subcommand, &s->lengths, &p->arrays, &p->desc) ||
+        !attention_heads_describe(s->subcommand, &p->heads, &p->desc))
         return false;
     set_strides(p);
     p->desc.size = sizeof p->desc;
@@ -180,6 +187,7 @@ static int make_random(const attention_settings *s, attention_problem *p)
         else
             random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
+    attention_heads_draw(d, &p->heads, &random, &p->arrays);
     const char *why;
     if (p->fresh.given &&
         !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->fresh, &why))
@@ -280,6 +288,8 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
     if (ok && !attention_lengths_draw(&p->desc, &p->geometry, &random, &p->arrays))
         return command_fail(s->subcommand, "no memory for the lengths");
+    if (ok)
+        attention_heads_draw(&p->desc, &p->heads, &random, &p->arrays);
     return ok ? COMMAND_OK : COMMAND_FAILED;
 }
 
@@ -305,10 +315,7 @@ void attention_problem_report(report *r, const attention_problem *p)
 
 int attention_problem_describe(const attention_settings *s, attention_problem *p)
 {
-    return parse_words(s, p) && attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) &&
-                   take_sizes(s, p)
-               ? COMMAND_OK
-               : COMMAND_USAGE;
+    return parse_words(s, p) && parse_lists(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
 }
 
 /* Whether files can hold the rows: they are dense. */
@@ -331,8 +338,7 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     bool sized = s->batch != OPTION_NOT_GIVEN || s->seqlen_q != OPTION_NOT_GIVEN ||
                  s->seqlen_kv != OPTION_NOT_GIVEN || s->heads_q != OPTION_NOT_GIVEN ||
                  s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN;
-    if (!parse_words(s, p) || !attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) ||
-        (named != 0 && !takes_files(s)))
+    if (!parse_words(s, p) || !parse_lists(s, p) || (named != 0 && !takes_files(s)))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {
         command_fail(s->subcommand, named != 3 ? "give --q, --k and --v together"
@@ -358,5 +364,6 @@ void attention_problem_free(attention_problem *p)
         free(p->descale[i]);
     free(p->lse);
     attention_lengths_free(&p->arrays);
+    attention_heads_free(&p->heads);
     attention_append_free(&p->fresh);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "host/attention/inspect.h"
 #include "attention_append.h"
+#include "attention_heads.h"
 #include "attention_lengths.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"
@@ -30,6 +31,7 @@ typedef struct attention_settings {
     attention_append_words  append;
     const char             *layout, *dtype, *cpu, *device;
     double                  scale, softcap;
+    attention_head_words    heads;
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
@@ -51,6 +53,8 @@ typedef struct attention_settings {
         {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                       \
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
+        {"sinks", OPTION_TEXT, &(s)->heads.sinks, SINKS_OPTION_HELP},                                         \
+        {"alibi", OPTION_MAYBE, &(s)->heads.alibi, ALIBI_OPTION_HELP},                                        \
         {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
         {"split-rows", OPTION_INT, &(s)->split_rows, SPLIT_ROWS_OPTION_HELP},                                 \
         {"pack", OPTION_INT, &(s)->pack, PACK_OPTION_HELP},                                                   \
@@ -73,6 +77,7 @@ typedef struct attention_problem {
     ptxpack_attention_desc desc;
     attention_geometry     geometry;
     attention_arrays       arrays;
+    attention_heads        heads;
     attention_new_rows     fresh;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];

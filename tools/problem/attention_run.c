@@ -24,13 +24,15 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
     return true;
 }
 
-/* Lengths, starts and their like; and zeros in the rows of o and lse that no sequence has. */
-static bool upload_lengths(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
+/* Lengths, starts and their like, and sinks; and zeros in the rows of o and lse that no sequence has. */
+static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
 {
-    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q, &b->starts_kv, &b->lengths_q, &b->lengths_kv,
-                                        &b->row_map,  &b->left_pad,  &b->page_table};
-    bool      ok = device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
-              device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float));
+    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q,   &b->starts_kv, &b->lengths_q,
+                                        &b->lengths_kv, &b->row_map,   &b->left_pad,
+                                        &b->page_table, &b->sinks,     &b->slopes};
+    bool      ok = !p->geometry.varlen ||
+              (device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
+               device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float)));
     for (int i = 0; i < ARRAY_COUNT && ok; i++)
         ok = p->arrays.array[i] == NULL ||
              (device_alloc(gpu, addresses[i], p->geometry.array_bytes[i]) &&
@@ -41,10 +43,10 @@ static bool upload_lengths(device *gpu, const attention_problem *p, ptxpack_atte
 /* Frees all that the buffers name. */
 static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
 {
-    const uint64_t addresses[] = {b->q,          b->k,         b->v,         b->o,
-                                  b->lse,        b->workspace, b->q_descale, b->k_descale,
-                                  b->v_descale,  b->starts_q,  b->starts_kv, b->lengths_q,
-                                  b->lengths_kv, b->row_map,   b->left_pad,  b->page_table};
+    const uint64_t addresses[] = {b->q,          b->k,         b->v,          b->o,         b->lse,
+                                  b->workspace,  b->q_descale, b->k_descale,  b->v_descale, b->starts_q,
+                                  b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,   b->left_pad,
+                                  b->page_table, b->sinks,     b->slopes};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         device_free(gpu, addresses[i]);
 }
@@ -104,8 +106,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
         ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
     ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
-         device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
-         (!p->geometry.varlen || upload_lengths(gpu, p, &b)) &&
+         device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) && upload_arrays(gpu, p, &b) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) && download(gpu, p, &b);
     progress_end();

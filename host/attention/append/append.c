@@ -116,7 +116,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(APPEND_ARGUMENTS, append_arguments);
-static const uint8_t        corners[] = {1, 4, 5}; /* without rotary embedding the text is a part of these */
+static const uint16_t       corners[] = {1, 4, 5}; /* without rotary embedding the text is a part of these */
 static const plan_method    append_method = {
        .file = "kv_cache/append.ptx",
        .ordered = true,
@@ -130,7 +130,7 @@ static const plan_method    append_method = {
        .fill = fill,
        .address = address,
        .corners = corners,
-       .corner_count = sizeof corners,
+       .corner_count = sizeof corners / sizeof corners[0],
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

@@ -95,7 +95,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(MERGE_ARGUMENTS, merge_arguments);
-static const uint8_t        corners[] = {0, 1};
+static const uint16_t       corners[] = {0, 1};
 static const plan_method    merge_method = {
        .file = "attention/merge.ptx",
        .ordered = true,
@@ -109,7 +109,7 @@ static const plan_method    merge_method = {
        .fill = fill,
        .address = address,
        .corners = corners,
-       .corner_count = sizeof corners,
+       .corner_count = sizeof corners / sizeof corners[0],
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

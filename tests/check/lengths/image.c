@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "tests/check/heads.h"
+
 enum { POISON = 0xff /* a NaN in all types */, NO_PAGE = 0x7ffffff0 /* of a page table, where no key is */ };
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
@@ -22,7 +24,7 @@ static void set_rows(ptxpack_attention_desc *d, const lengths_storage *s)
 {
     d->q_rows = s->q_rows;
     d->kv_rows = s->kv_rows;
-    d->options = s->options;
+    d->options |= s->options;
     d->page_rows = s->page_rows;
     if (s->q_rows == PTXPACK_ROWS_PACKED)
         d->rows_q = d->batch * d->seqlen_q + 5;
@@ -90,10 +92,15 @@ const void *lengths_image_tensor(const lengths_image *image, int tensor)
 
 ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
 {
-    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],  i->arrays[ARRAY_STARTS_KV],
-                                       i->arrays[ARRAY_LENGTHS_Q], i->arrays[ARRAY_LENGTHS_KV],
-                                       i->arrays[ARRAY_ROW_MAP],   i->arrays[ARRAY_LEFT_PAD],
-                                       i->arrays[ARRAY_PAGE_TABLE]};
+    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],
+                                       i->arrays[ARRAY_STARTS_KV],
+                                       i->arrays[ARRAY_LENGTHS_Q],
+                                       i->arrays[ARRAY_LENGTHS_KV],
+                                       i->arrays[ARRAY_ROW_MAP],
+                                       i->arrays[ARRAY_LEFT_PAD],
+                                       i->arrays[ARRAY_PAGE_TABLE],
+                                       (const float *)i->arrays[ARRAY_SINKS],
+                                       (const float *)i->arrays[ARRAY_SLOPES]};
 }
 
 /* ---- random lengths and pages ------------------------------------------------------------------------- */
@@ -172,6 +179,10 @@ static void draw_arrays(lengths_image *image, random_state *random)
     for (int32_t i = 0; i < d->batch && arrays[ARRAY_LEFT_PAD] != NULL; i++)
         arrays[ARRAY_LEFT_PAD][i] = draw_length(random, arrays[ARRAY_LENGTHS_KV][i]);
     draw_pages(image, random);
+    if (arrays[ARRAY_SINKS] != NULL)
+        check_fill_sinks((float *)arrays[ARRAY_SINKS], d->heads_q, (int32_t)random_below(random, 8));
+    if (arrays[ARRAY_SLOPES] != NULL)
+        check_fill_slopes((float *)arrays[ARRAY_SLOPES], d->heads_q, (int32_t)random_below(random, 8));
     if (arrays[ARRAY_ROW_MAP] != NULL) {
         int32_t *order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order);
         if (order != NULL) {

@@ -132,24 +132,35 @@ static bool in_matrix(const check *c, const lengths_case *a)
                      (5 * a->storage + 7 * a->append) / 2 % WHOLE_SHAPES == a->shape));
 }
 
+/* Sinks, ALiBi, both or none of them: each in a quarter of the cases. */
+static uint32_t options_of(const lengths_case *a)
+{
+    static const uint32_t turns[] = {0, PTXPACK_SINKS, PTXPACK_ALIBI, PTXPACK_SINKS | PTXPACK_ALIBI};
+    return turns[(3 * a->shape + a->storage + a->mask) % 4];
+}
+
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
     char                split[32] = "";
+    const uint32_t      options = options_of(a);
+    const char         *sinks = (options & PTXPACK_SINKS) != 0 ? " sinks" : "";
+    const char         *alibi = (options & PTXPACK_ALIBI) != 0 ? " alibi" : "";
     if (a->shape >= WHOLE_SHAPES)
         snprintf(split, sizeof split, " %d parts",
                  (int)attention_parts_wanted(&(ptxpack_attention_desc){.split_rows = s->split_rows}));
     else if (s->split_rows > 0 && s->split_rows != PACKED)
         snprintf(split, sizeof split, " split");
     if (a->append < APPENDS)
-        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s", (int)s->head_dim,
+        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
                  (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
-                 storages[a->storage].name);
+                 storages[a->storage].name, sinks, alibi);
     else
-        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s", (int)s->head_dim,
+        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s%s%s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name);
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name,
+                 sinks, alibi);
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
@@ -169,6 +180,7 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .window_left = m->left,
                                 .window_right = m->right,
                                 .softcap = m->softcap,
+                                .options = options_of(a),
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
                                                                  : 0};

@@ -74,7 +74,9 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
                                           .lengths_kv = s->arrays[ARRAY_LENGTHS_KV],
                                           .row_map = s->arrays[ARRAY_ROW_MAP],
                                           .left_pad = s->arrays[ARRAY_LEFT_PAD],
-                                          .page_table = s->arrays[ARRAY_PAGE_TABLE]};
+                                          .page_table = s->arrays[ARRAY_PAGE_TABLE],
+                                          .sinks = s->arrays[ARRAY_SINKS],
+                                          .slopes = s->arrays[ARRAY_SLOPES]};
     if (image->fresh.kind != NULL) {
         append = lengths_append_buffers(image, &b);
         b.append = &append;

@@ -107,7 +107,8 @@ static size_t plan_listed(const plan_op *op, const ptxpack *handle, const void *
     return 1;
 }
 
-/* The problem with equal lengths, with lengths in memory, and in pages of 16 or 128 rows; and of few queries of eight heads. */
+/* The problem with equal lengths, with lengths in memory, and in pages of 16 or 128 rows; and of few queries of eight heads;
+ * with the options that it has. */
 static size_t plan_in_all_storages(const ptxpack *handle, ptxpack_attention_desc desc)
 {
     enum { STORAGES = 3 };
@@ -119,7 +120,7 @@ static size_t plan_in_all_storages(const ptxpack *handle, ptxpack_attention_desc
             desc.seqlen_q = 40;
             desc.heads_q = 8;
         }
-        desc.options = PTXPACK_LENGTHS_KV;
+        desc.options |= PTXPACK_LENGTHS_KV;
         desc.kv_rows = page > 0 ? PTXPACK_ROWS_PAGED : PTXPACK_ROWS_DENSE;
         desc.page_rows = page;
         desc.rows_kv = desc.table_width = page > 0 ? (desc.seqlen_kv + page - 1) / page : 0;
@@ -159,6 +160,10 @@ static void every_attention_plan_is_listed(void **state)
             if (desc.dtype == PTXPACK_E4M3 && desc.head_dim % 16 != 0)
                 continue;
             chosen += plan_in_all_storages(handle, desc);
+            for (uint32_t option = PTXPACK_SINKS; option <= PTXPACK_ALIBI && desc.softcap == 0; option *= 2) {
+                desc.options = option;
+                chosen += plan_in_all_storages(handle, desc);
+            }
         }
         ptxpack_close(handle);
     }

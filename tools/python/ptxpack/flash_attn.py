@@ -3,10 +3,11 @@
     from ptxpack.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 Arguments and results are those of flash-attn 2, with the further names of flash-attn 3 and of vLLM by keyword.  What they ask for
-and ptxpack does not have (dropout, ALiBi, sinks, chunks) raises ptxpack.Unsupported, a NotImplementedError, which names the
-argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa, sm_margin, scheduler_metadata,
-fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library that ptxpack.attention takes;
-out= and stream= are as there.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
+and ptxpack does not have (dropout, chunks, slopes of ALiBi for each sequence) raises ptxpack.Unsupported, a NotImplementedError,
+which names the argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa, sm_margin,
+scheduler_metadata, fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library that
+ptxpack.attention takes; out= and stream= are as there.  s_aux and learnable_sink are the sinks of ptxpack.attention, also in 16 bits
+if they are of PyTorch.  There are no gradients, and the LSE of a row that attends to nothing is -inf, or its sink.
 """
 from __future__ import annotations
 
@@ -20,22 +21,34 @@ from .operations import _Call, attention
 _NO_WINDOW = (-1, -1)
 _STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "scheduler_metadata", "fa_version"))
 _NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0}  # by which nothing is asked for
-_KNOWN = frozenset(("alibi_slopes", "rotary_seqlens", "qv", "q_v", "s_aux", "learnable_sink", "cp_tot_seqused_k",
-                    *_NEUTRAL)) | _STEERING
+_KNOWN = frozenset(("rotary_seqlens", "qv", "q_v", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
+_SINKS = ("s_aux", "learnable_sink", "sinks")  # names of the same
 _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM gives them for every type
-_FORWARDED = _DESCALES | {"out", "stream"}
+_FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes"}
 
 
 def _forwarded(function: str, q: Any, others: dict[str, Any]) -> dict[str, Any]:
     """What attention() takes of the other arguments; none of the rest may ask for anything."""
     kind = str(getattr(q, "dtype", ""))
+    given = [others.pop(name) for name in _SINKS if name in others]
+    given = [_in_f32(value) for value in given if value is not None]
+    if len(given) > 1:
+        raise TypeError("%s() takes one of %s: they are the same" % (function, ", ".join(_SINKS)))
     for name, value in others.items():
         if name not in _KNOWN | _FORWARDED:
             raise TypeError("%s() got an unexpected keyword argument %r" % (function, name))
         if name in _KNOWN - _STEERING and value is not None and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: %s is not supported" % (function, name))
+    slopes = others.get("alibi_slopes")
+    if len(getattr(slopes, "shape", ())) > 1:
+        raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: alibi_slopes of each sequence are not supported" % function)
     wanted = _FORWARDED if "float8" in kind or kind == "e4m3" else _FORWARDED - _DESCALES
-    return {name: value for name, value in others.items() if name in wanted}
+    return {name: value for name, value in others.items() if name in wanted} | ({"sinks": given[0]} if given else {})
+
+
+def _in_f32(array: Any) -> Any:
+    """The same numbers as f32, where PyTorch can make them."""
+    return array.float() if str(getattr(array, "dtype", "")) in ("torch.bfloat16", "torch.float16") else array
 
 
 def _either(function: str, first: str, one: Any, second: str, other: Any) -> Any:

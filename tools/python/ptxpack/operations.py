@@ -7,7 +7,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, _AttentionBuffers, _GemmBuffers, _lock
+from .library import ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
@@ -169,11 +169,11 @@ def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int], lengths: _Leng
     return sizes, fields
 
 
-def _descale(call: _Call, name: str, array: Any, sizes: Sequence[int]) -> int:
-    """The address of f32 [batch][heads_kv]; 0 without one."""
+def _singles(call: _Call, name: str, array: Any, shape: tuple[int, ...]) -> int:
+    """The address of an f32 array of this shape; 0 without one."""
     if array is None:
         return 0
-    view, shape = call.view(name, array), (sizes[0], sizes[4])
+    view = call.view(name, array)
     if view.kind != "f32" or view.shape != shape or not _is_compact(view):
         raise ArgumentError("%s must be contiguous f32 %s" % (name, shape))
     return view.address
@@ -185,8 +185,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
-              cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False,
-              _append: Optional[_Append] = None) -> Any:
+              cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
+              alibi_slopes: Any = None, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -201,6 +201,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+    sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
+    alibi_slopes  f32 [heads_q], 0 or more: scores (after a softcap) lose slope |i + seqlen_kv - seqlen_q - j|, the distance from
+             query i's own position to key j.  Not with e4m3
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
              the bits of a sequence's results do not depend on the batch; 0: the library's choice
     overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
@@ -235,8 +238,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     kind = _one_type(views, dtype)
     if scale is not None and not scale > 0:
         raise ArgumentError("scale is %r, and must be above 0" % (scale,))
-    scales = [_descale(call, name, array, sizes) for name, array in (
+    scales = [_singles(call, name, array, (sizes[0], sizes[4])) for name, array in (
         ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
+    of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
+    options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI)
+    stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
     want_lse, logs, logs_address = return_lse or lse is not None, None, 0
     if want_lse:
@@ -248,7 +254,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
                                       *_mask_of(causal, window, align), float(softcap), strides,
-                                      *(((*stored, operator.index(split_rows)),) if lengths or split_rows else ()),
+                                      *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
@@ -257,7 +263,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0)
+                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
