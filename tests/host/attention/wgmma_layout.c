@@ -491,15 +491,19 @@ static void arguments(const row_case *c)
     expect_symbol(c, "ARG_PARTS_MOST", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4); /* .. without parts */
     expect_symbol(c, "ARG_GROUP_SHIFT",
                   512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4); /* .. not packed */
-    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4);
+    expect_symbol(c, "ARG_SINKS",
+                  512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 +
+                      4); /* .. without what heads have */
+    expect_symbol(c, "ARG_BYTES", 512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4 + 2 * 8 + 2 * 4);
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 
 static void builds(const row_case *c)
 {
-    enum { FLAGS = 8 };
-    static const char *const flags[FLAGS] = {"BF16",         "VARLEN",       "PAGED",         "SPLIT",
-                                             "PACKED_HEADS", "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
+    enum { FLAGS = 10 };
+    static const char *const flags[FLAGS] = {"BF16",         "VARLEN", "PAGED",        "SPLIT",
+                                             "PACKED_HEADS", "ALIBI",  "LIMITED_LEFT", "LIMITED_RIGHT",
+                                             "SOFTCAP",      "SINKS"};
     unsigned                 seen[FLAGS] = {0};
     size_t                   count = ptxpack_instance_count(c->row);
     for (size_t i = 0; i < count; i++) {
@@ -515,7 +519,8 @@ static void builds(const row_case *c)
     assert_int_equal(seen[2], seen[1]);
     assert_int_equal(seen[3], seen[1]);
     assert_int_equal(seen[4], c->fp8 || ptxpack_variant_parameter(c->row, "BLOCK_M", 0) > 128 ? 1 : 3);
-    for (int f = 5; f < FLAGS; f++)
+    assert_int_equal(seen[5], c->fp8 ? 1 : 3);
+    for (int f = 6; f < FLAGS; f++)
         assert_int_equal(seen[f], 3);
 }
 
