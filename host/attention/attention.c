@@ -87,7 +87,7 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
 }
 
 /* A kind is a mask, or how sequences with lengths of their own are stored, with a mask; then the masks again, with keys in
- * parts; then all of these again, with packed heads. */
+ * parts; then all of these again, with packed heads, or of decode.ptx with several tiles of rows. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -130,9 +130,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     bool     padded = (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
+    bool     few = ptxpack_variant_parameter(row, "ROWS", 0) != 0; /* attention/decode.ptx */
     /* clang-format off */
     ptxpack_attention_desc d = {
-        .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
+        .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = few ? 8 : 1024, .seqlen_kv = 1024,
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
@@ -147,8 +148,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
     snprintf(name, size, " %s%s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
-             split ? " split" : "", packed ? " heads packed" : "", softcap ? " softcap" : "",
-             sinks ? " sinks" : "", alibi ? " alibi" : "", padded ? " padded" : "");
+             split ? " split" : "",
+             !packed ? ""
+             : few   ? " row tiles"
+                     : " heads packed",
+             softcap ? " softcap" : "", sinks ? " sinks" : "", alibi ? " alibi" : "", padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 

@@ -28,8 +28,8 @@
  *          captured in a CUDA graph.
  * Method   The method is FlashAttention-2 (Dao, arXiv 2307.08691) in ptx/attention/mma.ptx.  On Hopper
  *          ptx/attention/wgmma.ptx uses wgmma, TMA, and a softmax that rarely computes maxima; sequences with
- *          lengths of their own reach it by ragged tensor maps (as Triton has them).  Where at most 16
- *          query rows share a key head (decoding), ptx/attention/decode.ptx divides the keys among all blocks
+ *          lengths of their own reach it by ragged tensor maps (as Triton has them).  Where up to 64
+ *          query rows share many keys (decoding), ptx/attention/decode.ptx divides these among all blocks
  *          and merges the parts by their log-sum-exps, in a fixed order.  wgmma.ptx does the same where lengths
  *          are equal and more query rows make only few tiles; and where queries are few, a tile has the rows of 2, 4, 8
  *          or 16 query heads that share a key head. */

@@ -162,6 +162,20 @@ typedef struct estimate {
     double                        block, overhead;
 } estimate;
 
+/* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each, as
+ * ptx/attention/wgmma/pages.ptx says; 0 of other problems.  What each page takes besides is a guess. */
+static double issue_clocks(const ptxpack_variant *row, const ptxpack_attention_desc *d, int64_t keys)
+{
+    enum { BOX_CLOCKS = 119, PAGE_CLOCKS = 60, COLUMNS = 64, TENSORS = 2, FEW_REGISTERS = 32 };
+    if (d->kv_rows != PTXPACK_ROWS_PAGED || d->page_rows <= 0 || strcmp(row->file, "attention/wgmma.ptx") != 0)
+        return 0;
+    int64_t pages = d->page_rows < keys ? keys / d->page_rows : 1;
+    int64_t boxes = (ptxpack_variant_parameter(row, "HEAD_DIM", 0) + COLUMNS - 1) / COLUMNS;
+    int64_t warps = ptxpack_variant_parameter(row, "PRODUCER_WARPS", 1);
+    bool    share = warps <= pages && ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) > FEW_REGISTERS;
+    return (double)(TENSORS * pages * (boxes * BOX_CLOCKS + PAGE_CLOCKS)) / (share ? (double)warps : 1);
+}
+
 static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
                               const attention_geometry *g, const ptxpack_device_caps *caps, int sm_count,
                               int64_t group)
@@ -184,6 +198,7 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
     e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
     e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;
     e.block = 4.0 * (double)e.m * (double)e.n * head_dim * (double)resident / (rate * arch->scale);
+    e.block = larger(e.block, issue_clocks(row, d, e.n));
     return e;
 }
 

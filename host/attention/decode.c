@@ -1,8 +1,10 @@
 /* decode.c - the method of the rows of ptx/attention/decode.ptx: few query rows, many keys.
  *
- * The query heads that share a key head, and their query rows, are the rows of one tile.  The key blocks of all
- * tiles are one list, cut into ranges of equal length, one for each block of the grid.  Where each sequence has
+ * The query heads that share a key head, and their query rows, are the rows of one tile, or of several, which then
+ * follow each other: the keys come from memory once, and for the others from the L2 cache.  The key blocks of all tiles
+ * are one list, cut into ranges of equal length, one for each block of the grid.  Where each sequence has
  * lengths of its own, the kernel counts and cuts the list; here it is as long as the descriptor allows. */
+#include <float.h>
 #include <stdio.h>
 
 #include "cost.h"
@@ -11,6 +13,11 @@
 #include "op.h"
 
 enum { ELEMENT = sizeof(uint16_t), STATE_FLOATS = 4 };
+enum {
+    LARGEST_TILE = 16, /* query rows; a key head may have several tiles of these */
+    MOST_ROWS =
+        64 /* of a key head: with more, reading its keys for each tile takes longer than other kernels */
+};
 
 /* ---- the list of key blocks ------------------------------------------------------------------------- */
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -40,12 +47,20 @@ static void cut(attention_ranges *s, int64_t blocks)
     }
 }
 
+/* The tiles that the rows of a key head make, where a tile has `rows`: only the largest ones are several. */
+static int64_t count_row_tiles(const ptxpack_attention_desc *d, int64_t rows)
+{
+    return rows < LARGEST_TILE ? 1 : divide_up((int64_t)(d->heads_q / d->heads_kv) * d->seqlen_q, rows);
+}
+static int64_t rows_of(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "ROWS", 0); }
+
 /* The list, before it is cut: of a problem that was not checked yet the number of all blocks may be too large. */
 static attention_ranges count_blocks(const ptxpack_attention_desc *d, const attention_geometry *g,
                                      const ptxpack_variant *row)
 {
     int64_t          block_n = ptxpack_variant_parameter(row, "BLOCK_N", 16);
-    attention_ranges s = {.group = d->heads_q / d->heads_kv, .tiles = (int64_t)d->batch * d->heads_kv};
+    attention_ranges s = {.group = d->heads_q / d->heads_kv, .row_tiles = count_row_tiles(d, rows_of(row))};
+    s.tiles = (int64_t)d->batch * d->heads_kv * s.row_tiles;
     s.rows = s.group * d->seqlen_q;
     s.first_key = g->limited_left ? larger(g->left_offset, 0) : 0;
     s.end = g->limited_right ? smaller(d->seqlen_kv, (int64_t)g->right_offset + d->seqlen_q) : d->seqlen_kv;
@@ -87,8 +102,11 @@ static bool splits_tiles(const attention_ranges *s)
  * blocks share an SM; to merge the warps and write O, for each tile of a range; to merge a tile's parts, and for
  * each part. */
 enum { START_CLOCKS = 8500, START_OF_TWO = 1500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
+enum { MANY_KEYS = 16 /* for each query row */ };
 /* Two blocks on an SM hide each other's merges, where each tile is merged once. */
 static const double speed_of_two = 1.01;
+/* The time to read keys from the L2 cache, as a share of that from memory. */
+static const double cached = 0.65;
 
 static double row_cost(const plan_problem *p, const ptxpack_variant *row)
 {
@@ -99,11 +117,14 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     double block = 2.0 * ELEMENT * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
                    (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
     if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
-        return block;
+        return block * (double)s.row_tiles;
+    if (s.row_tiles > 1 && s.end - s.first_key < MANY_KEYS * s.rows)
+        return DBL_MAX; /* not meant for these: the tiles of other kernels have work enough */
     double resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
     double speed = resident > 1 && !splits_tiles(&s) ? speed_of_two : 1;
     double clocks = START_CLOCKS + (resident > 1 ? START_OF_TWO : 0);
-    clocks += (double)s.range * resident * block / (m.bytes * speed);
+    clocks += (double)s.range * resident * block / (m.bytes * speed) *
+              (cached + (1 - cached) / (double)s.row_tiles);
     clocks += TILE_CLOCKS * (double)divide_up(s.range, s.tile_blocks) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
@@ -119,6 +140,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
+    symbol_add(list, "ROW_TILES", count_row_tiles(desc, l->rows) > 1);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
     symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
@@ -135,7 +157,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     int64_t                       rows = (int64_t)(d->heads_q / d->heads_kv) * d->seqlen_q,
-            most = ptxpack_variant_parameter(row, "ROWS", 0);
+            most = count_row_tiles(d, rows_of(row)) > 1 ? MOST_ROWS : rows_of(row);
     if (rows > most) {
         snprintf(line, PLAN_LINE,
                  "%lld query rows share a key head (seqlen_q %d times heads_q / heads_kv %d); it takes %d",
@@ -196,6 +218,7 @@ static void fill_inverses(attention_decode_arguments *a)
     attention_inverse(a->part, &a->part_inverse, &a->part_shift);
     attention_inverse(a->order, &a->order_inverse, &a->order_shift);
     attention_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
+    attention_inverse(a->row_tiles, &a->row_tiles_inverse, &a->row_tiles_shift);
 }
 
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
@@ -223,6 +246,7 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->range = (int32_t)s->range;
     a->order = (int32_t)s->order;
     a->tiles_apart = (int32_t)s->apart;
+    a->row_tiles = (int32_t)s->row_tiles;
     fill_inverses(a);
     a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
@@ -256,7 +280,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_lengths(&plan->arguments.decode, d, &plan->geometry);
     head->grid[0] = (uint32_t)s.grid;
     if (splits_tiles(&s) || plan->geometry.varlen) {
-        uint64_t rows = (uint64_t)ptxpack_variant_parameter(row, "ROWS", 0);
+        uint64_t rows = (uint64_t)rows_of(row);
         uint64_t columns = (uint64_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0) + STATE_FLOATS;
         head->counters = counter_bytes((uint64_t)s.parts);
         head->workspace = head->counters + 2 * (uint64_t)s.parts * rows * columns * sizeof(float);
@@ -290,8 +314,15 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; causal ALiBi,
- * small pages ALiBi padded; pages, small pages softcap padded: the other builds lie between these. */
-static const uint16_t       corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 277, 20, 27};
+ * small pages ALiBi padded; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
+ * softcap padded: the other builds lie between these. */
+static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 277, 20, 27, 95, 115};
+enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
+static size_t corners_of(const ptxpack_variant *row)
+{
+    return rows_of(row) < LARGEST_TILE ? ONE_TILE : CORNERS;
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 const plan_method           attention_decode = {
               .file = "attention/decode.ptx",
@@ -306,5 +337,6 @@ const plan_method           attention_decode = {
               .fill = fill,
               .address = address,
               .corners = corners,
-              .corner_count = sizeof corners / sizeof corners[0],
+              .corner_count = CORNERS,
+              .corners_of = corners_of,
 };

@@ -96,7 +96,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  seqlen_q,      "ARG_SEQLEN_Q")                                                      \
     X(S, int32_t,  heads_kv,      "ARG_HEADS_KV")                                                      \
     X(S, int32_t,  head_dim,      "ARG_HEAD_DIM")      /* at most the kernel's HEAD_DIM */             \
-    X(S, int32_t,  rows,          "ARG_ROWS")          /* of a tile: group * seqlen_q */               \
+    X(S, int32_t,  rows,          "ARG_ROWS")          /* of a key head: group * seqlen_q */           \
     X(S, int32_t,  group,         "ARG_GROUP")         /* heads_q / heads_kv */                        \
     X(S, int32_t,  group_inverse, "ARG_GROUP_INVERSE") /* 2^16 / group, rounded up */                  \
     X(S, int32_t,  first_key,     "ARG_FIRST_KEY")     /* that any row sees */                         \
@@ -126,6 +126,9 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     ATTENTION_LENGTHS(X, S)                                                                            \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
+    X(S, int32_t,  row_tiles,     "ARG_ROW_TILES")     /* with ROW_TILES: of a key head */             \
+    X(S, int32_t,  row_tiles_inverse, "ARG_ROW_TILES_INVERSE")                                         \
+    X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")                                             \
     ATTENTION_HEADS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);

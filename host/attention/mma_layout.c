@@ -223,6 +223,7 @@ static void take_parameters(attention_mma_layout *l, const ptxpack_variant *row)
     l->m_tiles = ptxpack_variant_parameter(row, "M_TILES", 0);
     l->stages = ptxpack_variant_parameter(row, "STAGES", 0);
     l->mma_k = ptxpack_variant_parameter(row, "MMA_K", 0);
+    l->rows = ptxpack_variant_parameter(row, "ROWS", 0);
     l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
 }
 
@@ -262,7 +263,7 @@ ptxpack_status ptxpack_attention_decode_layout(const ptxpack_variant *row, atten
 {
     enum { F32 = 4, STATE = 4 * F32 /* bytes of a row's sums */, FLAG = 16 };
     take_parameters(l, row);
-    int64_t     warps = l->warps, rows = ptxpack_variant_parameter(row, "ROWS", 0);
+    int64_t     warps = l->warps, rows = l->rows;
     const char *wrong = warps < 1 || l->m_tiles != 1 || l->block_m != 16 ? "WARPS, M_TILES or BLOCK_M is wrong"
                         : rows != 8 && rows != 16                        ? "ROWS is neither 8 nor 16"
                         : l->head_dim < 32 || (l->head_dim & (l->head_dim - 1)) != 0

@@ -29,6 +29,7 @@ typedef struct attention_mma_access {
 typedef struct attention_mma_layout {
     ptxpack_status       status;
     int64_t              head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
+    int64_t              rows; /* ROWS of attention/decode.ptx */
     bool                 cp_async;
     ptxpack_tiled_mma    mma;     /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
     ptxpack_swizzle      swizzle; /* of all tiles, over elements: the one that removes all conflicts */

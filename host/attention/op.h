@@ -64,7 +64,8 @@ typedef struct attention_tiles {
 /* The key blocks of a problem, as the rows of decode.ptx share them: a list of all tiles' blocks, tile by tile, cut
  * into ranges, one for each block of the grid. */
 typedef struct attention_ranges {
-    int64_t rows, group;        /* of a tile; query heads that share a key head */
+    int64_t rows, group;        /* of a key head; query heads that share it */
+    int64_t row_tiles;          /* tiles of a key head */
     int64_t first_key, end;     /* the keys that any row sees */
     int64_t tiles, tile_blocks; /* key blocks of a tile, at least one */
     int64_t tile_padded;        /* its places in the list: whole parts if `fixed` */

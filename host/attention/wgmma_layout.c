@@ -13,8 +13,9 @@ enum {
     O_ELEMENT = O_BITS / 8,
     MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16, /* fp8: two pairs of floats */
-    /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32 */
-    LENGTHS_BYTES = 208,
+    /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; the
+     * same about pages, and 16 */
+    LENGTHS_BYTES = 288,
     MAP_RANK = 5, /* of a ragged tensor map; of others one less */
 };
 

@@ -54,7 +54,8 @@ static const int pairs[][4] = {
     {640, 128},      {512, 256},      {256, 512},      {384, 256},      {256, 256},
     {799, 3},        {128, 217},      {108, 256},      {113, 211},      {113, 203},
     {128, 192},      {113, 128},      {64, 128},       {239, 1},        {1, 1},
-    {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* the last: few query rows */
+    {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* few query rows */
+    {15, 330}, /* several tiles of rows of decode.ptx */
     {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1},
     {64, 130, 4, 1}, {9, 150, 12, 2}, {3, 130, 32, 1},
 };
@@ -139,6 +140,8 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return d == 128 && !c->quick;
     if (rows == 8) /* only in parts */
         return d == 64 && !c->quick;
+    if (rows == 15)
+        return d == 64 || d == 128 || d == 256;
     if (rows == 7)
         return d == 64 || (keys == 300 && (d == 256 || d == 128));
     if (rows == 1 || rows == 4)
@@ -172,7 +175,7 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
 {
     const ptxpack_attention_desc *d = &a->desc;
     bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
-    bool                          few = d->seqlen_q == 4,
+    bool                          few = d->seqlen_q == 4 || d->seqlen_q == 15,
          many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
     if (c->brief && heads_are_packed(d)) /* of the masks that the emulated driver runs some, in turn */
         return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
@@ -527,7 +530,7 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
     char                   why[PLAN_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     /* on the emulated driver problems of few query rows are for decode.ptx alone */
-    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && !heads_are_packed(d) &&
+    if ((c->brief && (d->seqlen_q <= 7 || d->seqlen_q == 15) && d->seqlen_kv > 1 && !heads_are_packed(d) &&
          plan_method_of(row) != &attention_decode) ||
         plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
             NULL)

@@ -17,7 +17,7 @@ static const struct split_case {
     int32_t       heads_q, heads_kv, head_dim, queries, split_rows;
 } cases[] = {
     {PTXPACK_F16, 4, 2, 64, 1, 256},   {PTXPACK_F16, 8, 1, 128, 2, 256}, {PTXPACK_BF16, 2, 2, 128, 1, 512},
-    {PTXPACK_BF16, 4, 1, 256, 3, 256}, {PTXPACK_F16, 3, 3, 40, 1, 1024},
+    {PTXPACK_BF16, 4, 1, 256, 3, 256}, {PTXPACK_F16, 3, 3, 40, 1, 1024}, {PTXPACK_BF16, 8, 1, 64, 5, 256},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 static const int32_t lengths[SEQUENCES] = {1500, 700, 256, 1, 1031};

@@ -78,7 +78,8 @@ static void report_ranges(plan *p, const void *layout)
     attention_ranges s = attention_decode_ranges(&p->attention.desc, &p->attention.geometry, p->row, &p->caps,
                                                  ptxpack_device(p->handle)->sm_count);
     report          *r = &p->out;
-    report_int(r, "rows", s.rows);
+    report_int(r, "rows", s.row_tiles > 1 ? l->rows : s.rows);
+    report_int(r, "row_tiles", s.row_tiles);
     report_int(r, "block_n", l->block_n);
     report_int(r, "stages", l->stages);
     report_int(r, "warps", p->row->threads / 32);

@@ -139,10 +139,13 @@ static void few_rows_are_taken(void **state)
         ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = true, .ptxjit = "none"};
         assert_int_equal(ptxpack_open_stand_in(&options, archs[i], 0, &handle), PTXPACK_OK);
         ptxpack_attention_desc one = problem(1, 1, 64, 8, 8192), sixteen = problem(4, 4, 32, 8, 4096),
-                               many = problem(1, 17, 8, 8, 4096), mha = problem(16, 1, 32, 32, 4096);
+                               tiles = problem(1, 17, 8, 8, 4096), short_keys = problem(1, 17, 8, 8, 200),
+                               many = problem(1, 65, 8, 8, 4096), mha = problem(16, 1, 32, 32, 4096);
         assert_ptr_equal(method_for(handle, &one), &attention_decode);
         assert_ptr_equal(method_for(handle, &sixteen), &attention_decode);
         assert_ptr_equal(method_for(handle, &mha), &attention_decode);
+        assert_ptr_equal(method_for(handle, &tiles), &attention_decode);
+        assert_ptr_not_equal(method_for(handle, &short_keys), &attention_decode);
         assert_ptr_not_equal(method_for(handle, &many), &attention_decode);
         for (int32_t dim = 8; dim <= 256; dim += 8) { /* the smallest HEAD_DIM that suffices */
             const ptxpack_variant *row;
@@ -159,13 +162,17 @@ static void few_rows_are_taken(void **state)
 static void too_many_rows_are_refused(void **state)
 {
     (void)state;
-    ptxpack_attention_desc d = problem(1, 5, 8, 2, 64);
+    ptxpack_attention_desc d = problem(1, 16, 8, 2, 64);
     attention_geometry     g;
     plan_problem           p;
     char                   line[PLAN_LINE];
     assert_int_equal(plan_resolve(&attention_op, NULL, NULL, &d, &g, &p, line), PTXPACK_OK);
+    assert_null(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_16x4"), line));
+    assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_8x4"), line),
+                        "64 query rows share a key head (seqlen_q 16 times heads_q / heads_kv 4); it takes 8");
+    d.seqlen_q = 17;
     assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_16x4"), line),
-                        "20 query rows share a key head (seqlen_q 5 times heads_q / heads_kv 4); it takes 16");
+                        "68 query rows share a key head (seqlen_q 17 times heads_q / heads_kv 4); it takes 64");
     /* the keys of 2^38 heads, all the same ones */
     d = problem(1 << 19, 1, 1 << 19, 1 << 19, INT32_MAX - 4096);
     d.k = d.v = (ptxpack_strides){.row = 128};
