@@ -71,9 +71,8 @@ enum {
     PTXPACK_LEFT_PAD = 8,   /* [batch], with dense or paged k and v: the first rows that are no keys; top-left
                                masks count from the first key */
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
-    PTXPACK_ALIBI =
-        32 /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40, and a slope below 0 makes its head
-                               NaN.  Keys are counted with those that left_pad skips.  Not with fp8 */
+    PTXPACK_ALIBI = 32 /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
+                               that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
