@@ -379,7 +379,7 @@ static void shared_memory(const row_case *c)
     }
     at = (at + 15) / 16 * 16;
     expect_symbol(c, "SMEM_MESSAGE", at);
-    at += c->fp8 ? 48 : 256;
+    at += c->fp8 ? 48 : 336;
     if (c->fp8) {
         expect_symbol(c, "SMEM_DESCALES", at);
         at += 16;
@@ -549,7 +549,7 @@ static const ptxpack_variant sample = {
     .arch = 90,
     .isa = 80,
     .threads = 384,
-    .shared_bytes = 6 * 32768 + 8 * 2 * 2048 + 144 + 256,
+    .shared_bytes = 6 * 32768 + 8 * 2 * 2048 + 144 + 336,
     .blocks_per_sm = 1,
     .parameters = {{"HEAD_DIM", 128}, {"BLOCK_M", 128}, {"BLOCK_N", 128}, {"WARPGROUPS", 2}, {"K_STAGES", 2},
                    {"V_STAGES", 2}, {"Q_STAGES", 2}, {"Q_REGISTERS", 0}, {"P_BUFFERS", 2}, {"O_BUFFERS", 2},
