@@ -120,9 +120,10 @@ _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    const bool alibi = index >= ATTENTION_ALIBI_BUILDS, sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool past = index >= ATTENTION_PAST_BUILDS, alibi = index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
-    index -= alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
+    index -= past ? ATTENTION_PAST_BUILDS : alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
     unsigned all = plain ? index / 4 : index / 2, kind = all % KINDS;
     bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
@@ -133,7 +134,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     bool     few = ptxpack_variant_parameter(row, "ROWS", 0) != 0; /* attention/decode.ptx */
     /* clang-format off */
     ptxpack_attention_desc d = {
-        .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = few ? 8 : 1024, .seqlen_kv = 1024,
+        .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = few ? 8 : alibi && !past ? 2048 : 1024, .seqlen_kv = 1024,
         .heads_q = packed ? 4 : 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
@@ -141,6 +142,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     };
     (void)corner;
     /* clang-format on */
+    if (past && d.mask != PTXPACK_MASK_NONE && d.window_right >= 0) {
+        d.mask = mask == 1 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+        d.window_right = 0;
+    }
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
@@ -152,7 +157,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              !packed ? ""
              : few   ? " row tiles"
                      : " heads packed",
-             softcap ? " softcap" : "", sinks ? " sinks" : "", alibi ? " alibi" : "", padded ? " padded" : "");
+             softcap ? " softcap" : "", sinks ? " sinks" : "",
+             past    ? " alibi past"
+             : alibi ? " alibi"
+                     : "",
+             padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 

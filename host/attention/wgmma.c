@@ -14,6 +14,15 @@ static attention_split split_of(const plan_problem *problem, const attention_wgm
                                 problem->sm_count);
 }
 
+/* Whether no query sees a key behind its own position, from which ALiBi's distances are. */
+static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geometry *g)
+{
+    if (!attention_has_alibi(g))
+        return false;
+    return g->varlen ? g->bottom_right && g->reach_right == 0
+                     : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
+}
+
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_geometry *g = (const attention_geometry *)problem->geometry;
@@ -26,6 +35,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
+    symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
     symbol_add(list, "PACKED_HEADS", split.group > 1);
@@ -287,11 +297,11 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 /* full, causal, left, window; full softcap, window softcap, causal sinks; lengths, lengths causal, lengths window
  * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
  * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
- * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, causal, with a window and
- * lengths, in parts causal, packed heads with a window: the others lie between these. */
-static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33, 20,  36,
-                                   41,  44,  48,  53,  72,  77,  80,  85,  88,  97, 116, 129,
-                                   136, 141, 192, 200, 224, 264, 266, 280, 288, 312};
+ * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, with a window;
+ * of the past causal, with a window and lengths, in parts causal, packed heads with a window: the others lie between these. */
+static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,
+                                   41,  44,  48,  53,  72,  77,  80,  85,  88,  97,  116, 129,
+                                   136, 141, 192, 200, 224, 264, 268, 354, 368, 376, 400};
 enum { EQUAL_LENGTHS = 7 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
