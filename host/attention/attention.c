@@ -1,12 +1,12 @@
 /* attention.c - attention as an operation of the spine, its public calls, and its figures. */
 #include "attention.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cost.h"
 #include "host/attention/append/attached.h"
+#include "host/scalars.h"
 #include "op.h"
 
 /* Tiles run in the order of their number.  The heads of a section run together, the longest tiles first, so
@@ -287,11 +287,13 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
 /* ---- slopes -------------------------------------------------------------------------------------- */
 void ptxpack_attention_alibi_slopes(int32_t heads, float *slopes)
 {
-    int32_t power = 1; /* the largest power of two up to `heads` */
+    const double ln2 = 0.69314718055994531; /* 2^x without exp2: the library does not need libm */
+    int32_t      power = 1;                 /* the largest power of two up to `heads` */
     while (power <= heads / 2)
         power *= 2;
     for (int32_t h = 0; h < heads && slopes != NULL; h++)
-        slopes[h] = (float)exp2(h < power ? -8.0 * (h + 1) / power : -4.0 * (2.0 * (h - power) + 1) / power);
+        slopes[h] = (float)reference_exp(
+            ln2 * (h < power ? -8.0 * (h + 1) / power : -4.0 * (2.0 * (h - power) + 1) / power));
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */
