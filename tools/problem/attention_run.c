@@ -82,6 +82,12 @@ static bool download(device *gpu, attention_problem *p, const ptxpack_attention_
 
 int attention_run(device *gpu, attention_problem *p, const attention_settings *s)
 {
+    return attention_run_row(gpu, p, s, NULL);
+}
+
+int attention_run_row(device *gpu, attention_problem *p, const attention_settings *s,
+                      const ptxpack_variant *row)
+{
     ptxpack_attention_plan          *plan = NULL;
     ptxpack_attention_buffers        b = {.size = sizeof b};
     ptxpack_attention_append_buffers append;
@@ -93,7 +99,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
     progress_begin(s->subcommand, "compiling");
-    bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
+    bool   ok = device_status(gpu, ptxpack_attention_plan_row(gpu->handle, &p->desc, row, &plan));
     double ready_ms = now_ms() - started;
     progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
     for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)

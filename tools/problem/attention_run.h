@@ -7,4 +7,7 @@
 /* Makes a plan, copies the inputs, launches as often as the settings say, and copies the outputs back; reports
  * the device and the kernel.  Returns an exit status; a line is on stderr unless it is COMMAND_OK. */
 int attention_run(device *gpu, attention_problem *p, const attention_settings *s);
+/* The same on a row of kernels.def. */
+int attention_run_row(device *gpu, attention_problem *p, const attention_settings *s,
+                      const ptxpack_variant *row);
 #endif
