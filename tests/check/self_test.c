@@ -442,9 +442,14 @@ int check_self_test(check *c, const char *ptx_dir)
 {
     const char *base = getenv("TMPDIR");
     bool        hopper = ptxpack_device(c->gpu.handle)->caps.arch == 90;
-    int         missed = 0, count = BREAKAGES + (hopper ? WGMMA : 0);
-    for (int i = 0; i < count; i++)
-        missed += !try_breakage(c, breakage_at(i), ptx_dir, base != NULL && *base != '\0' ? base : "/tmp");
-    printf("self-test: %d of %d breaks were treated as they must be\n", count - missed, count);
-    return missed == 0 ? COMMAND_OK : COMMAND_FAILED;
+    int         missed = 0, tried = 0, count = BREAKAGES + (hopper ? WGMMA : 0);
+    for (int i = 0; i < count; i++) {
+        const breakage *b = breakage_at(i);
+        if (c->filter != NULL && strstr(b->what, c->filter) == NULL)
+            continue;
+        tried++;
+        missed += !try_breakage(c, b, ptx_dir, base != NULL && *base != '\0' ? base : "/tmp");
+    }
+    printf("self-test: %d of %d breaks were treated as they must be\n", tried - missed, tried);
+    return missed == 0 && tried > 0 ? COMMAND_OK : COMMAND_FAILED;
 }

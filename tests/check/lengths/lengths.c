@@ -46,18 +46,18 @@ static const struct shape {
     {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED},
     {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED},
     {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED},
-    /* parts: 2, 3 and 7 at most, several tiles of one part */
-    {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
-    {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3},
-    {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7},
-    {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7},
-    {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART},
     /* several tiles of rows share a key head: the second one is not full; four; with parts of split_rows; fewer tiles of a
      * head than key heads */
     {PTXPACK_F16, 4, 6, 330, 8, 2, 64, 0},
     {PTXPACK_BF16, 3, 16, 270, 4, 1, 128, 0},
     {PTXPACK_F16, 3, 5, 900, 8, 1, 128, 256},
     {PTXPACK_F16, 1, 6, 170, 32, 8, 64, 0},
+    /* parts, SHAPES_IN_PARTS of them: 2, 3 and 7 at most, several tiles of one part */
+    {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
+    {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3},
+    {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7},
+    {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7},
+    {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
