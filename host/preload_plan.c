@@ -52,6 +52,10 @@ ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading, const p
         status = attached_describe(&whole, &append, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
+    if (whole.score_mod != NULL || whole.mask_mod != NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
+                            "%s: kernels with hooks are compiled when their plan is created",
+                            whole.score_mod != NULL ? "score_mod" : "mask_mod");
     whole.append = NULL; /* it belongs to the caller */
     if (appends)
         status = preload(&append_op, preloading, &append);

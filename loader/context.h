@@ -4,6 +4,23 @@
 #include <stdbool.h>
 #include "loader.h"
 
+/* What the text of a kernel depends on, besides the pack. */
+typedef struct ptxpack_named_text {
+    const char *name, *text; /* the row's file .includes it by this name, which no file of the pack has */
+} ptxpack_named_text;
+typedef struct ptxpack_kernel_source {
+    const ptxpack_variant    *variant;
+    const ptxpack_symbol     *symbols;
+    size_t                    symbol_count;
+    const ptxpack_named_text *texts; /* of the caller */
+    size_t                    text_count;
+} ptxpack_kernel_source;
+/* ptxpack_kernel_load and ptxpack_kernel_expand of a source with texts; all of them must outlive the call. */
+ptxpack_status ptxpack_kernel_load_source(ptxpack *handle, const ptxpack_kernel_source *source,
+                                          ptxpack_kernel **out);
+ptxpack_status ptxpack_kernel_expand_source(ptxpack *handle, const ptxpack_kernel_source *source,
+                                            ptxpack_expansion **out);
+
 /* PTXPACK_OK if this process opened the handle, otherwise PTXPACK_E_FORKED with a detail line. */
 ptxpack_status ptxpack_check_process(const ptxpack *handle);
 /* Make the handle's context current in this thread, unless it is current already.  ptxpack_leave restores the

@@ -80,6 +80,17 @@ static void describe(const void *desc, char *text, size_t size)
     snprintf(text, size, "dtype %s, head_dim %d", ptxpack_dtype_name(d->dtype), (int)d->head_dim);
 }
 
+static size_t texts(const void *desc, ptxpack_named_text out[PLAN_TEXTS])
+{
+    size_t count = 0;
+    for (int i = 0; i < HOOK_COUNT; i++) {
+        const char *text = attention_hook((const ptxpack_attention_desc *)desc, i);
+        if (text != NULL)
+            out[count++] = (ptxpack_named_text){attention_hook_names[i], text};
+    }
+    return count;
+}
+
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
 {
     return ptxpack_attention_check_buffers(&((const ptxpack_attention_plan *)plan)->geometry, plan->workspace,
@@ -181,6 +192,7 @@ const plan_op attention_op = {
     .resolve = resolve,
     .covers = covers,
     .describe = describe,
+    .texts = texts,
     .buffers = &attention_buffers_struct,
     .check = check,
     .builds = ATTENTION_BUILDS,

@@ -16,6 +16,12 @@
  *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.  Not with fp8.
  * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
  *          under "In one call".
+ * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled: SCORE_MOD
+ *          changes a score after softcap and ALiBi, and MASK_MOD says whether a row attends to a key that the mask lets it
+ *          see.  They are given sequence, query head, the positions of row and key, and up to 8 addresses.
+ *          ptx/attention/hooks.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
+ *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
+ *          tile, or PTXPACK_E_UNSUPPORTED.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
@@ -108,6 +114,9 @@ typedef struct ptxpack_attention_desc {
     /* What a launch appends to k and v before it attends (append.h); NULL: nothing.  It is read only while a plan is
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;
+    /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
+     * fp8.  Where `size` ends before, they are NULL. */
+    const char *score_mod, *mask_mod;
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -136,6 +145,7 @@ typedef struct ptxpack_attention_buffers {
     /* Read where the descriptor's options ask for it, and otherwise ignored; f32, multiples of 4 bytes.  Where `size`
      * ends before, it is 0. */
     uint64_t sinks, slopes; /* [heads_q] */
+    uint64_t aux[8];        /* what AUX of the hooks gives them; of any meaning, and not checked */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -187,17 +197,28 @@ PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_d
                                                        const ptxpack_descales *descales, double *o,
                                                        double *lse);
 
-/* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks and slopes.  What the
- * descriptor does not ask for is not read. */
+/* score_mod and mask_mod as functions in C: the score that becomes of `s`, and whether the row attends to the key (not 0).
+ * Positions are those of "Hooks". */
+typedef struct ptxpack_attention_hooks {
+    double (*score)(void *context, double s, int32_t batch, int32_t head, int32_t q, int32_t kv);
+    int (*mask)(void *context, int32_t batch, int32_t head, int32_t q, int32_t kv);
+    /* In place of both, unless NULL: a row's scores of keys kv .. kv + count - 1; -inf is masked. */
+    void (*row)(void *context, int32_t batch, int32_t head, int32_t q, int32_t kv, int32_t count, double *s);
+    void *context; /* threads may use it at the same time */
+} ptxpack_attention_hooks;
+
+/* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks and slopes; and the
+ * hooks.  What the descriptor does not ask for is not read. */
 typedef struct ptxpack_attention_lengths {
     const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
     const float   *sinks, *slopes;
+    const ptxpack_attention_hooks *hooks;
 } ptxpack_attention_lengths;
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.
  *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries is a length below 0
  *                     or beyond the descriptor's, or leads beyond the rows that the descriptor states, or is a
- *                     slope that is below 0 or not finite */
+ *                     slope that is below 0 or not finite; or the function of a hook is missing */
 PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc,
                                                                const void *q, const void *k, const void *v,
                                                                const ptxpack_descales          *descales,

@@ -145,7 +145,9 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     out->softcap = desc->softcap;
     resolve_mask(desc, out);
     attention_resolve_lengths(desc, out);
-    return PTXPACK_OK;
+    for (int i = 0; i < HOOK_COUNT && status == PTXPACK_OK; i++)
+        status = attention_check_hook(attention_hook(desc, i), i, &out->hook_parts[i], line);
+    return status;
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "attention.h"
+#include "hooks/hooks.h"
 #include "host/plan/memory.h"
 #include "host/plan/plan.h"
 
@@ -49,6 +50,7 @@ typedef struct attention_geometry {
     bool     varlen, bottom_right;
     int32_t  reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
     uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
+    int      hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
@@ -93,10 +95,25 @@ static inline bool attention_has_alibi(const attention_geometry *g)
 {
     return g->array_bytes[ARRAY_SLOPES] != 0;
 }
+static inline bool attention_has_hooks(const attention_geometry *g)
+{
+    return (g->hook_parts[HOOK_SCORE] | g->hook_parts[HOOK_MASK]) != 0;
+}
+/* What makes scores of what kernels have of them before a hook and the softmax. */
+static inline float attention_score_scale(const attention_geometry *g)
+{
+    return g->softcap > 0 ? g->softcap : g->scale;
+}
+/* What makes them scores in base 2: a SCORE_MOD is given whole ones, and leaves such. */
+static inline float attention_scale_log2(const attention_geometry *g)
+{
+    const double log2_e = 1.4426950408889634;
+    return (float)((g->hook_parts[HOOK_SCORE] != 0 ? 1 : attention_score_scale(g)) * log2_e);
+}
 /* What kernels multiply slopes by, whose scores are multiplied by the softcap or the scale later. */
 static inline float attention_alibi_in(const attention_geometry *g)
 {
-    return attention_has_alibi(g) ? 1 / (g->softcap > 0 ? g->softcap : g->scale) : 0;
+    return attention_has_alibi(g) ? 1 / attention_score_scale(g) : 0;
 }
 
 /* Whether a kernel masks keys at either end.  With lengths in memory a limit may bind in some sequence even if not in the

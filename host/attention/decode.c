@@ -6,6 +6,7 @@
  * lengths of its own, the kernel counts and cuts the list; here it is as long as the descriptor allows. */
 #include <float.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cost.h"
 #include "mma_layout.h"
@@ -147,6 +148,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
+    symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
+    symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
     attention_mma_symbols(l, list);
@@ -224,8 +227,7 @@ static void fill_inverses(attention_decode_arguments *a)
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
                          const attention_geometry *g, const attention_ranges *s)
 {
-    const double log2_e = 1.4426950408889634;
-    int32_t      last = d->seqlen_q - 1;
+    int32_t last = d->seqlen_q - 1;
     a->seqlen_q = d->seqlen_q;
     a->heads_kv = d->heads_kv;
     a->head_dim = d->head_dim;
@@ -248,9 +250,10 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->tiles_apart = (int32_t)s->apart;
     a->row_tiles = (int32_t)s->row_tiles;
     fill_inverses(a);
-    a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
+    a->scale_log2 = attention_scale_log2(g);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
     a->alibi_in = attention_alibi_in(g);
+    a->hook_scale = attention_score_scale(g);
     a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
@@ -303,6 +306,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->lse = b->lse;
     to->sinks = attention_array(g, b, ARRAY_SINKS);
     to->slopes = attention_array(g, b, ARRAY_SLOPES);
+    memcpy(&to->aux, b->aux, sizeof to->aux);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;

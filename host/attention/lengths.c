@@ -9,20 +9,22 @@ const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv
                                                         "page_table", "sinks",     "slopes"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
-/* What callers stated before the fields about lengths, before appends, before those about the launch, and before
- * sinks. */
+/* What callers stated before the fields about lengths, before appends, before those about the launch, before
+ * sinks, and before hooks. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
     .size = sizeof(ptxpack_attention_desc),
-    .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append)},
+    .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append),
+              offsetof(ptxpack_attention_desc, score_mod)},
 };
 const plan_struct attention_buffers_struct = {
     .name = "buffers",
     .type = "ptxpack_attention_buffers",
     .size = sizeof(ptxpack_attention_buffers),
     .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
-              offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks)},
+              offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks),
+              offsetof(ptxpack_attention_buffers, aux)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");

@@ -1,5 +1,6 @@
 /* mma.c - the method of the rows of ptx/attention/mma.ptx. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cost.h"
 #include "mma_layout.h"
@@ -22,6 +23,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
+    symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
+    symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
 }
@@ -87,8 +90,9 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
         .left_offset = g->left_offset,
         .right_offset = g->limited_right ? g->right_offset : d->seqlen_kv - 1, /* never binds */
         .softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0,
-        .scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * 1.4426950408889634),
+        .scale_log2 = attention_scale_log2(g),
         .alibi_in = attention_alibi_in(g),
+        .hook_scale = attention_score_scale(g),
     };
 }
 
@@ -138,6 +142,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->lse = b->lse;
     to->sinks = attention_array(g, b, ARRAY_SINKS);
     to->slopes = attention_array(g, b, ARRAY_SLOPES);
+    memcpy(&to->aux, b->aux, sizeof to->aux);
     return PTXPACK_OK;
 }
 

@@ -23,12 +23,17 @@
     X(S, int32_t,  page_rows,     "ARG_PAGE_ROWS")     /* 2^PAGE_SHIFT */                              \
     X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")
 
-/* What they have for query heads, at their ends. */
+/* What they have for scores, at their ends. */
+typedef struct attention_aux {
+    uint64_t address[8];
+} attention_aux;
 #define ATTENTION_HEADS(X, S)                                                                          \
     X(S, uint64_t, sinks,         "ARG_SINKS")         /* with SINKS: device address */                \
     X(S, uint64_t, slopes,        "ARG_SLOPES")        /* with ALIBI, from here on: device address */  \
     X(S, float,    alibi_in,      "ARG_ALIBI_IN")      /* 1 / scale, or 1 / softcap */                 \
-    X(S, int32_t,  alibi_diagonal, "ARG_ALIBI_DIAGONAL") /* seqlen_kv - seqlen_q */
+    X(S, int32_t,  alibi_diagonal, "ARG_ALIBI_DIAGONAL") /* seqlen_kv - seqlen_q */                    \
+    X(S, attention_aux, aux,      "ARG_AUX")           /* with hooks, from here on */                  \
+    X(S, float,    hook_scale,    "ARG_HOOK_SCALE")    /* scale, or softcap */
 
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \

@@ -22,17 +22,18 @@ typedef double panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
 typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
 
 struct attention_reference {
-    ptxpack_attention_desc desc;
-    attention_geometry     geometry;
-    const void            *q;
-    ptxpack_descales       descales;
-    const float           *sinks, *slopes; /* [heads_q]; NULL: none */
-    attention_sequence    *sequences;      /* [batch] */
-    float                 *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                 *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
-    size_t                 padded_keys;
-    size_t                 head_size; /* floats of k or v per batch and head */
-    int                    group;     /* rows that may share a pass: 1 when V is not finite */
+    ptxpack_attention_desc  desc;
+    attention_geometry      geometry;
+    const void             *q;
+    ptxpack_descales        descales;
+    const float            *sinks, *slopes; /* [heads_q]; NULL: none */
+    ptxpack_attention_hooks hooks;          /* NULL: none */
+    attention_sequence     *sequences;      /* [batch] */
+    float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                  *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    size_t                  padded_keys;
+    size_t                  head_size; /* floats of k or v per batch and head */
+    int                     group;     /* rows that may share a pass: 1 when V is not finite */
 };
 
 /* ---- scalars ------------------------------------------------------------------------------------ */
@@ -132,6 +133,23 @@ static ptxpack_status check_inputs(const ptxpack_attention_desc *desc, const voi
     return PTXPACK_OK;
 }
 
+/* The functions of the hooks that the descriptor has. */
+static ptxpack_status read_hooks(attention_reference *r, const ptxpack_attention_lengths *lengths)
+{
+    static const ptxpack_attention_hooks none = {0};
+    const ptxpack_attention_hooks *given = lengths != NULL && lengths->hooks != NULL ? lengths->hooks : &none;
+    const bool                     score = r->desc.score_mod != NULL, mask = r->desc.mask_mod != NULL;
+    if ((score || mask) && given->row == NULL &&
+        ((score && given->score == NULL) || (mask && given->mask == NULL)))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "hooks has no function for %s",
+                            score && given->score == NULL ? "score_mod" : "mask_mod");
+    r->hooks = (ptxpack_attention_hooks){.score = score ? given->score : NULL,
+                                         .mask = mask ? given->mask : NULL,
+                                         .row = score || mask ? given->row : NULL,
+                                         .context = given->context};
+    return PTXPACK_OK;
+}
+
 /* What query heads have, of those that the descriptor asks for. */
 static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
 {
@@ -160,6 +178,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
     ptxpack_status status = check_inputs(desc, q, k, v, r);
     if (status == PTXPACK_OK)
         status = read_heads(r, lengths);
+    if (status == PTXPACK_OK)
+        status = read_hooks(r, lengths);
     if (status == PTXPACK_OK)
         status = allocate(r);
     if (status == PTXPACK_OK)
@@ -227,13 +247,30 @@ typedef struct key_range {
 /* The keys that each row of a group may attend to, the smallest range that holds all of them; the rows' sinks, and what
  * their scores lose with the distance from their own positions. */
 typedef struct group_keys {
-    key_range row[GROUP], all;
-    double    sink[GROUP];                /* -inf: none */
-    double    slope[GROUP], place[GROUP]; /* slope 0: none */
+    key_range     row[GROUP], all;
+    double        sink[GROUP];                /* -inf: none */
+    double        slope[GROUP], place[GROUP]; /* slope 0: none; the row's own position */
+    attention_row of[GROUP];
 } group_keys;
 
+/* What hooks make of the scores p of a row. */
+static void apply_hooks(const attention_reference *r, const attention_row *row, int32_t q, key_range seen,
+                        double *p)
+{
+    const ptxpack_attention_hooks *hooks = &r->hooks;
+    if (hooks->row != NULL && seen.end > 0) {
+        hooks->row(hooks->context, row->batch, row->head, q, (int32_t)seen.first,
+                   (int32_t)(seen.end - seen.first), p + seen.first);
+        return;
+    }
+    for (size_t j = seen.first; j < seen.end && hooks->score != NULL; j++)
+        p[j] = hooks->score(hooks->context, p[j], row->batch, row->head, q, (int32_t)j);
+    for (size_t j = seen.first; j < seen.end && hooks->mask != NULL; j++)
+        p[j] = hooks->mask(hooks->context, row->batch, row->head, q, (int32_t)j) ? p[j] : -INFINITY;
+}
+
 /* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P with the
- * sink, which is one of the S, and the maximum. */
+ * sink, which is one of the S, and the maximum.  If all are masked, P and the sum are 0. */
 static double softmax_row(double *p, key_range seen, key_range all, double sink, double *maximum)
 {
     double most = sink;
@@ -241,7 +278,7 @@ static double softmax_row(double *p, key_range seen, key_range all, double sink,
         most = p[j] > most ? p[j] : most;
     double sum = sink > -INFINITY ? reference_exp(sink - most) : 0;
     for (size_t j = all.first; j < all.end; j++)
-        sum += p[j] = j >= seen.first && j < seen.end ? reference_exp(p[j] - most) : 0;
+        sum += p[j] = j >= seen.first && j < seen.end && most > -INFINITY ? reference_exp(p[j] - most) : 0;
     *maximum = most;
     return sum;
 }
@@ -309,16 +346,18 @@ static void exact_group(const attention_reference *r, const float *v, const grou
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
         sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
     weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++) {
+        const bool none = keys->row[i].end == 0 || most[i] == -INFINITY;
         for (size_t c = 0; c < d && results->o != NULL; c++)
-            results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
+            results->o[(first + (size_t)i) * d + c] = none ? 0 : w->o[(size_t)i * d + c] / sum[i];
         if (results->lse != NULL)
-            results->lse[first + (size_t)i] = !keys->row[i].end ? keys->sink[i]
-                                              : sum[i] >= 1     ? most[i] + reference_log(sum[i])
-                                                                : (double)NAN; /* the scores are not finite */
+            results->lse[first + (size_t)i] = none          ? keys->sink[i]
+                                              : sum[i] >= 1 ? most[i] + reference_log(sum[i])
+                                                            : (double)NAN; /* the scores are not finite */
     }
 }
 
@@ -339,8 +378,9 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
         double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
-        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+        for (size_t j = keys->row[i].first; j < keys->row[i].end && sum > 0; j++)
             p[j] = round_weight(r->desc.dtype, p[j], sum);
     }
     weigh_values(r, v, keys->all, w);
@@ -376,6 +416,7 @@ static void compute_group(const attention_reference *r, const attention_row *row
         keys.sink[i] = r->sinks != NULL ? r->sinks[row->head] : -INFINITY;
         keys.slope[i] = r->slopes != NULL ? r->slopes[row->head] : 0;
         keys.place[i] = (double)(row->row + r->sequences[row->batch].keys - r->sequences[row->batch].queries);
+        keys.of[i] = *row;
         keys.all = join(keys.all, keys.row[i]);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)

@@ -1,5 +1,6 @@
 /* wgmma.c - the method of the rows of ptx/attention/wgmma.ptx. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cost.h"
 #include "host/plan/tensor_map.h"
@@ -17,7 +18,7 @@ static attention_split split_of(const plan_problem *problem, const attention_wgm
 /* Whether no query sees a key behind its own position, from which ALiBi's distances are. */
 static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
-    if (!attention_has_alibi(g))
+    if (!attention_has_alibi(g) || attention_has_hooks(g)) /* a hook is given the whole score */
         return false;
     return g->varlen ? g->bottom_right && g->reach_right == 0
                      : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
@@ -35,6 +36,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
+    symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
+    symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
@@ -107,11 +110,14 @@ static const char *refuse_lengths(const ptxpack_attention_desc *d, const attenti
 }
 
 /* The scale of fp8's scores is known on the device alone. */
-static const char *refuse_alibi(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
+static const char *refuse_scores(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    if (!attention_has_alibi(g) || ptxpack_variant_parameter(row, "FP8", 0) == 0)
+    if (!(attention_has_alibi(g) || attention_has_hooks(g)) || ptxpack_variant_parameter(row, "FP8", 0) == 0)
         return NULL;
-    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take PTXPACK_ALIBI with fp8");
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take %s with fp8",
+                attention_has_alibi(g)           ? "PTXPACK_ALIBI"
+                : g->hook_parts[HOOK_SCORE] != 0 ? attention_hook_names[HOOK_SCORE]
+                                                 : attention_hook_names[HOOK_MASK]);
     return line;
 }
 
@@ -124,7 +130,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
-        refuse_alibi(geometry, row, line) != NULL)
+        refuse_scores(geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -145,7 +151,6 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
 static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_desc *d,
                          const attention_geometry *g, const attention_tiles *tiles)
 {
-    const double log2_e = 1.4426950408889634;
     a->seqlen_q = d->seqlen_q;
     a->seqlen_kv = d->seqlen_kv;
     a->heads_q = d->heads_q;
@@ -156,9 +161,10 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->tiles_total = tiles->tiles_total;
     a->heads_total = tiles->heads_total;
     a->section_heads = tiles->section_heads;
-    a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
+    a->scale_log2 = attention_scale_log2(g);
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
     a->alibi_in = attention_alibi_in(g);
+    a->hook_scale = attention_score_scale(g);
     a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
 }
 
@@ -277,6 +283,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->lse = b->lse;
     to->sinks = attention_array(&plan->geometry, b, ARRAY_SINKS);
     to->slopes = attention_array(&plan->geometry, b, ARRAY_SLOPES);
+    memcpy(&to->aux, b->aux, sizeof to->aux);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     if (plan->geometry.descale_bytes != 0) {

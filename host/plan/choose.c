@@ -90,6 +90,22 @@ void plan_survey_rows(const plan_problem *p, plan_survey *out)
     out->chosen = best != NULL ? best->row : NULL;
 }
 
+/* Rows that come after others of an ordered method are better than none. */
+const ptxpack_variant *plan_next_row(const plan_problem *p, plan_survey *survey)
+{
+    plan_candidate *best = NULL;
+    for (int behind = 0; behind < 2 && best == NULL; behind++)
+        for (size_t i = 0; i < survey->count; i++) {
+            plan_candidate *c = &survey->candidate[i];
+            if (!c->refused && c->behind == (behind == 1) && is_better(p->op, c, best))
+                best = c;
+        }
+    if (best == NULL)
+        return NULL;
+    best->refused = true;
+    return best->row;
+}
+
 /* Why no row that covers the problem can be taken: what is wrong with the problem rather than what is wrong
  * with the device, and the smallest HEAD_DIM first. */
 static ptxpack_status no_row(const plan_problem *p, const plan_survey *survey)

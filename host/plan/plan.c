@@ -55,11 +55,45 @@ static ptxpack_status fill(const plan_problem *p, const ptxpack_variant *row, pl
 
 static ptxpack_status load(const plan_problem *p, ptxpack *handle, const ptxpack_variant *row, plan_head *plan)
 {
-    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
-    size_t         count = plan_symbols(p, row, symbols);
-    if (count == 0)
+    ptxpack_symbol        symbols[PTXPACK_INSTANCE_SYMBOLS];
+    ptxpack_named_text    texts[PLAN_TEXTS];
+    ptxpack_kernel_source source = {.variant = row, .symbols = symbols, .texts = texts};
+    source.symbol_count = plan_symbols(p, row, symbols);
+    if (source.symbol_count == 0)
         return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "%s", ptxpack_detail(NULL));
-    return ptxpack_kernel_load(handle, row, symbols, count, &plan->kernel);
+    source.text_count = p->op->texts != NULL ? p->op->texts(p->desc, texts) : 0;
+    return ptxpack_kernel_load_source(handle, &source, &plan->kernel);
+}
+
+static ptxpack_status make_row(const plan_problem *p, ptxpack *handle, const ptxpack_variant *row,
+                               plan_head *plan)
+{
+    *plan = (plan_head){.handle = handle, .op = p->op, .method = plan_method_of(row), .grid = {1, 1, 1}};
+    ptxpack_status status = fill(p, row, plan);
+    return status == PTXPACK_OK ? load(p, handle, row, plan) : status;
+}
+
+/* With the caller's texts a kernel may spill registers; then the next row is tried, which may have a smaller tile. */
+static ptxpack_status make_without_spills(const plan_problem *p, ptxpack *handle, plan_head *plan)
+{
+    const ptxpack_variant *row, *first = NULL;
+    plan_survey            survey;
+    int                    bytes = 0;
+    plan_survey_rows(p, &survey);
+    while ((row = plan_next_row(p, &survey)) != NULL) {
+        ptxpack_status status = make_row(p, handle, row, plan);
+        if (status != PTXPACK_OK)
+            return status;
+        const ptxpack_resources *r = &ptxpack_kernel_describe(plan->kernel)->resources;
+        if (r->spill_store_bytes <= 0 && r->spill_load_bytes <= 0)
+            return PTXPACK_OK;
+        bytes = first == NULL ? r->spill_store_bytes : bytes;
+        first = first == NULL ? row : first;
+    }
+    return ptxpack_fail(
+        handle, PTXPACK_E_UNSUPPORTED,
+        "with this hook every kernel spills registers; %s, the fastest of them, %d bytes a thread", first->id,
+        bytes);
 }
 
 static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
@@ -73,15 +107,17 @@ static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc,
         return ptxpack_fail(handle, status, "%s", line);
     if (handle == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
-    if (row == NULL)
+    ptxpack_named_text texts[PLAN_TEXTS];
+    const bool         chosen = row == NULL;
+    if (chosen)
         status = plan_choose(&problem, &row);
     else if (plan_refusal(&problem, row, line) != NULL)
         status = ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, line);
     if (status != PTXPACK_OK)
         return status;
-    *plan = (plan_head){.handle = handle, .op = op, .method = plan_method_of(row), .grid = {1, 1, 1}};
-    status = fill(&problem, row, plan);
-    return status == PTXPACK_OK ? load(&problem, handle, row, plan) : status;
+    return chosen && op->texts != NULL && op->texts(desc, texts) > 0
+               ? make_without_spills(&problem, handle, plan)
+               : make_row(&problem, handle, row, plan);
 }
 
 ptxpack_status plan_create(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,

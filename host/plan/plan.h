@@ -12,10 +12,11 @@
 #include "arguments.h"
 #include "host/dtype.h"
 #include "instance.h"
+#include "loader/context.h"
 #include "loader/loader.h"
 #include "symbols.h"
 
-enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES = 1024 };
+enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES = 1024, PLAN_TEXTS = 2 };
 
 /* Writes the line of a refusal; returns `status`. */
 ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format, ...)
@@ -25,7 +26,7 @@ ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format
 typedef struct plan_struct {
     const char *name, *type; /* of the parameter; of the struct */
     size_t      size;        /* today */
-    size_t      older[4];    /* those it had before; 0: no more */
+    size_t      older[6];    /* those it had before; 0: no more */
     size_t      launch_at;   /* of buffers: where the fields `launch` and `reserved` are */
 } plan_struct;
 /* Copies what the caller gave; fields that it does not have are 0.
@@ -115,6 +116,8 @@ struct plan_op {
     bool (*covers)(const ptxpack_variant *row, const void *desc);
     /* What rows cover, in words: "dtype f16, head_dim 64". */
     void (*describe)(const void *desc, char *text, size_t size);
+    /* The caller's texts that the kernel is assembled with: how many; NULL: an operation without any. */
+    size_t (*texts)(const void *desc, ptxpack_named_text texts[PLAN_TEXTS]);
     /* What comes with a launch; NULL: it has no size and no bits. */
     const plan_struct *buffers;
     /* Check it. */
@@ -165,6 +168,8 @@ typedef struct plan_survey {
     const ptxpack_variant *chosen; /* NULL: there is none */
 } plan_survey;
 void plan_survey_rows(const plan_problem *problem, plan_survey *out);
+/* Takes the rows of a survey one by one, the best first; NULL: no more. */
+const ptxpack_variant *plan_next_row(const plan_problem *problem, plan_survey *survey);
 /* The row for the problem.  PTXPACK_E_UNSUPPORTED, with the handle's line */
 ptxpack_status plan_choose(const plan_problem *problem, const ptxpack_variant **row);
 

@@ -21,15 +21,13 @@ struct ptxpack_kernel {
 
 /* The context of a row's build. */
 struct request {
-    const ptxpack_variant *variant;
-    const ptxpack_symbol  *symbols;
-    size_t                 symbol_count;
-    char                  *recalled;      /* the text that an earlier run expanded */
-    char                   asked[33];     /* as in ptxpack_kernel */
-    ptxpack_kernel        *kernel;        /* set when it is loaded */
-    bool                   folders_asked; /* the prebuilt folders were searched */
-    ptxpack_status         folders_status;
-    char                   folders_line[PTXPACK_DETAIL_BYTES]; /* why their code is not used, or "" */
+    ptxpack_kernel_source source;
+    char                 *recalled;      /* the text that an earlier run expanded */
+    char                  asked[33];     /* as in ptxpack_kernel */
+    ptxpack_kernel       *kernel;        /* set when it is loaded */
+    bool                  folders_asked; /* the prebuilt folders were searched */
+    ptxpack_status        folders_status;
+    char                  folders_line[PTXPACK_DETAIL_BYTES]; /* why their code is not used, or "" */
 };
 
 static struct request *request_of(const struct ptxpack_build *b) { return (struct request *)b->context; }
@@ -42,8 +40,7 @@ static ptxpack_status expand(struct ptxpack_build *b)
     const struct request *q = request_of(b);
     if (b->expansion != NULL)
         return PTXPACK_OK;
-    ptxpack_status status = ptxpack_kernel_expand(b->handle, q->variant, q->symbols, q->symbol_count,
-                                                  &b->expansion);
+    ptxpack_status status = ptxpack_kernel_expand_source(b->handle, &q->source, &b->expansion);
     if (status == PTXPACK_OK)
         ptxpack_build_take_expansion(b);
     return status;
@@ -54,7 +51,7 @@ static ptxpack_status find_text(struct ptxpack_build *b)
 {
     struct request *q = request_of(b);
     if (b->route != PTXPACK_ROUTE_DRIVER)
-        q->recalled = ptxpack_row_recall(b->handle, q->variant, q->symbols, q->symbol_count, &b->job.bytes);
+        q->recalled = ptxpack_row_recall(b->handle, &q->source, &b->job.bytes);
     b->job.text = q->recalled;
     return q->recalled != NULL ? PTXPACK_OK : expand(b);
 }
@@ -66,8 +63,8 @@ static ptxpack_status find(struct ptxpack_build *b)
     if (!q->folders_asked) {
         q->folders_asked = true;
         q->folders_status = PTXPACK_E_PREBUILT;
-        ptxpack_status status = ptxpack_row_prebuilt(b->handle, q->variant, q->symbols, q->symbol_count,
-                                                     b->target, &b->front, b->step.digest, q->folders_line);
+        ptxpack_status status = ptxpack_row_prebuilt(b->handle, &q->source, b->target, &b->front,
+                                                     b->step.digest, q->folders_line);
         b->code = b->front;
         if (status != PTXPACK_OK || b->code != NULL)
             return status;
@@ -123,7 +120,7 @@ static void keep_text(const struct ptxpack_build *b)
 {
     const struct request *q = request_of(b);
     if (b->step.ran && b->code != NULL && q->recalled == NULL)
-        ptxpack_row_keep(b->handle, q->variant, q->symbols, q->symbol_count, b->job.text, b->job.bytes);
+        ptxpack_row_keep(b->handle, &q->source, b->job.text, b->job.bytes);
 }
 
 /* ---- loading -------------------------------------------------------------------------------------- */
@@ -131,7 +128,8 @@ static void keep_text(const struct ptxpack_build *b)
 static ptxpack_kernel *find_kernel(const struct ptxpack_build *b)
 {
     ptxpack_kernel *k = b->handle->kernels;
-    while (k != NULL && (k->info.variant != request_of(b)->variant || strcmp(k->digest, b->step.digest) != 0))
+    while (k != NULL &&
+           (k->info.variant != request_of(b)->source.variant || strcmp(k->digest, b->step.digest) != 0))
         k = k->next;
     return k;
 }
@@ -159,7 +157,7 @@ static void describe(const struct ptxpack_build *b, ptxpack_kernel_info *info)
 {
     const struct ptxpack_code *code = b->code;
     memset(info, 0, sizeof *info);
-    info->variant = request_of(b)->variant;
+    info->variant = request_of(b)->source.variant;
     info->expand_ms = b->front_ms;
     if (code == NULL)
         return;
@@ -244,10 +242,10 @@ static const struct ptxpack_build_kind to_load = {find, refuse, load, expand, is
                                        to_compile = {.find = find, .locate = expand, .forbidden = forbidden};
 
 static ptxpack_status begin(struct ptxpack_build *b, ptxpack *h, const struct ptxpack_build_kind *kind,
-                            struct request *q, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                            size_t count)
+                            struct request *q, const ptxpack_kernel_source *source)
 {
-    *q = (struct request){.variant = v, .symbols = symbols, .symbol_count = count};
+    const ptxpack_variant *v = source->variant;
+    *q = (struct request){.source = *source};
     ptxpack_build_begin(b, h, kind, q, v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM);
     b->job.name = v->id;
     b->job.entry = v->entry;
@@ -267,7 +265,8 @@ static ptxpack_status compile_row(struct ptxpack_build *b, struct request *q, pt
                                   const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                                   ptxpack_kernel_info *info)
 {
-    ptxpack_status status = begin(b, h, &to_compile, q, v, symbols, count);
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    ptxpack_status              status = begin(b, h, &to_compile, q, &source);
     if (status == PTXPACK_OK)
         status = ptxpack_build_code(b, false);
     if (status != PTXPACK_OK)
@@ -309,14 +308,20 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
 ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                    size_t count, ptxpack_kernel **out)
 {
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    return ptxpack_kernel_load_source(h, &source, out);
+}
+
+ptxpack_status ptxpack_kernel_load_source(ptxpack *h, const ptxpack_kernel_source *source, ptxpack_kernel **out)
+{
     if (h == NULL)
         return PTXPACK_MISSING(NULL, "handle");
     if (out == NULL)
         return PTXPACK_MISSING(h, "out");
     *out = NULL;
-    if (v == NULL)
+    if (source->variant == NULL)
         return PTXPACK_MISSING(h, "variant");
-    if (symbols == NULL && count > 0)
+    if (source->symbols == NULL && source->symbol_count > 0)
         return PTXPACK_MISSING(h, "symbols");
     struct ptxpack_build b;
     struct request       q;
@@ -326,10 +331,10 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
     ptxpack_status status = ptxpack_check_process(h);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_row_digest(h, v, symbols, count, asked);
-    if ((*out = find_asked(h, v, asked)) != NULL)
+    ptxpack_row_digest(h, source, asked);
+    if ((*out = find_asked(h, source->variant, asked)) != NULL)
         return PTXPACK_OK;
-    status = begin(&b, h, &to_load, &q, v, symbols, count);
+    status = begin(&b, h, &to_load, &q, source);
     memcpy(q.asked, asked, sizeof asked);
     if (status == PTXPACK_OK)
         status = ptxpack_build_load(&b);

@@ -34,15 +34,16 @@ ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v,
 /* ---- the text ------------------------------------------------------------------------------------- */
 
 /* The symbols that a file sees: the row's columns, the row's own parameters, the caller's. */
-static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                                      size_t *total)
+static ptxpack_symbol *gather_symbols(const ptxpack_kernel_source *source, size_t *total)
 {
-    const ptxpack_symbol columns[] = {{"ARCH", v->arch},
-                                      {"ISA", v->isa},
-                                      {"THREADS", v->threads},
-                                      {"BLOCKS_PER_SM", v->blocks_per_sm}};
-    const size_t         fixed = sizeof columns / sizeof columns[0], own = (size_t)v->parameter_count;
-    if (count > SIZE_MAX / sizeof *symbols - own - fixed)
+    const ptxpack_variant *v = source->variant;
+    const size_t           count = source->symbol_count;
+    const ptxpack_symbol   columns[] = {{"ARCH", v->arch},
+                                        {"ISA", v->isa},
+                                        {"THREADS", v->threads},
+                                        {"BLOCKS_PER_SM", v->blocks_per_sm}};
+    const size_t           fixed = sizeof columns / sizeof columns[0], own = (size_t)v->parameter_count;
+    if (count > SIZE_MAX / sizeof *source->symbols - own - fixed)
         return NULL;
     *total = fixed + own + count;
     ptxpack_symbol *all = (ptxpack_symbol *)malloc(*total * sizeof *all);
@@ -51,32 +52,57 @@ static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_sy
     memcpy(all, columns, sizeof columns);
     memcpy(all + fixed, v->parameters, own * sizeof *all);
     if (count)
-        memcpy(all + fixed + own, symbols, count * sizeof *all);
+        memcpy(all + fixed + own, source->symbols, count * sizeof *all);
     return all;
+}
+
+/* Where a row's text comes from. */
+struct origin {
+    struct ptxpack_pack          pack;
+    const ptxpack_kernel_source *source;
+};
+
+/* A ptxpack_reader. */
+static const char *read_origin(void *context, const char *path, size_t *bytes)
+{
+    struct origin *o = (struct origin *)context;
+    for (size_t i = 0; i < o->source->text_count; i++)
+        if (strcmp(o->source->texts[i].name, path) == 0) {
+            *bytes = strlen(o->source->texts[i].text);
+            return o->source->texts[i].text;
+        }
+    return ptxpack_pack_read(&o->pack, path, bytes);
 }
 
 ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                      size_t count, ptxpack_expansion **out)
+{
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    return ptxpack_kernel_expand_source(h, &source, out);
+}
+
+ptxpack_status ptxpack_kernel_expand_source(ptxpack *h, const ptxpack_kernel_source *source,
+                                            ptxpack_expansion **out)
 {
     if (h == NULL)
         return PTXPACK_MISSING(NULL, "handle");
     if (out == NULL)
         return PTXPACK_MISSING(h, "out");
     *out = NULL;
-    if (v == NULL)
+    if (source->variant == NULL)
         return PTXPACK_MISSING(h, "variant");
-    if (symbols == NULL && count > 0)
+    if (source->symbols == NULL && source->symbol_count > 0)
         return PTXPACK_MISSING(h, "symbols");
-    struct ptxpack_pack    pack = {h->ptx_dir, NULL};
-    ptxpack_expand_options options = {.size = sizeof options, .read = ptxpack_pack_read, .context = &pack};
-    ptxpack_symbol        *all = gather_symbols(v, symbols, count, &options.symbol_count);
+    struct origin          origin = {{h->ptx_dir, NULL}, source};
+    ptxpack_expand_options options = {.size = sizeof options, .read = read_origin, .context = &origin};
+    ptxpack_symbol        *all = gather_symbols(source, &options.symbol_count);
     if (all == NULL)
-        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", v->id);
+        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", source->variant->id);
     options.symbols = all;
     options.line_info = h->line_info;
-    ptxpack_status status = ptxpack_expand(v->file, &options, out);
+    ptxpack_status status = ptxpack_expand(source->variant->file, &options, out);
     free(all);
-    ptxpack_pack_free(&pack);
+    ptxpack_pack_free(&origin.pack);
     if (status == PTXPACK_OK)
         return status;
     ptxpack_fail(h, status, "%s", *out != NULL ? ptxpack_expansion_error(*out) : ptxpack_status_string(status));
@@ -87,25 +113,25 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
 
 /* Add everything that the text depends on, except the pack and the expander.  If memory runs out, the key is
  * poisoned. */
-static void add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
-                       const ptxpack_symbol *symbols, size_t count)
+static void add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_kernel_source *source)
 {
     size_t          total = 0;
-    ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
+    ptxpack_symbol *all = gather_symbols(source, &total);
     if (all == NULL)
         ptxpack_cache_key_poison(key, "out of memory");
-    ptxpack_cache_key_add_text(key, "file", v->file);
+    ptxpack_cache_key_add_text(key, "file", source->variant->file);
     ptxpack_cache_key_add_u64(key, "line info", h->line_info);
     for (size_t i = 0; i < total && all != NULL; i++)
         ptxpack_cache_key_add_u64(key, all[i].name, (uint64_t)all[i].value);
+    for (size_t i = 0; i < source->text_count; i++)
+        ptxpack_cache_key_add_text(key, source->texts[i].name, source->texts[i].text);
     free(all);
 }
 
 /* ---- texts of earlier runs ------------------------------------------------------------------------ */
 
 /* NULL: this text is not kept. */
-static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                                   size_t count)
+static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_kernel_source *source)
 {
     char identity[96];
     if (h->ptx_dir != NULL || !ptxpack_own_identity(identity, sizeof identity))
@@ -113,24 +139,22 @@ static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, c
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "text schema", TEXT_SCHEMA);
     ptxpack_cache_key_add_text(key, "expander build", identity);
-    add_fields(key, h, v, symbols, count);
+    add_fields(key, h, source);
     return key;
 }
 
-void ptxpack_row_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                        char digest[33])
+void ptxpack_row_digest(const ptxpack *h, const ptxpack_kernel_source *source, char digest[33])
 {
-    ptxpack_cache_key *key = text_key(h, v, symbols, count);
+    ptxpack_cache_key *key = text_key(h, source);
     ptxpack_cache_key_hex(key, digest);
     ptxpack_cache_key_free(key);
 }
 
-char *ptxpack_row_recall(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                         size_t *bytes)
+char *ptxpack_row_recall(ptxpack *h, const ptxpack_kernel_source *source, size_t *bytes)
 {
     ptxpack_cache_entry entry;
     char               *text = NULL;
-    ptxpack_cache_key  *key = text_key(h, v, symbols, count);
+    ptxpack_cache_key  *key = text_key(h, source);
     if (ptxpack_cache_get(h->cache, key, &entry)) {
         text = (char *)entry.payload;
         *bytes = entry.payload_bytes;
@@ -141,12 +165,11 @@ char *ptxpack_row_recall(ptxpack *h, const ptxpack_variant *v, const ptxpack_sym
     return text;
 }
 
-void ptxpack_row_keep(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                      const char *text, size_t bytes)
+void ptxpack_row_keep(ptxpack *h, const ptxpack_kernel_source *source, const char *text, size_t bytes)
 {
     char               label[160];
-    ptxpack_cache_key *key = text_key(h, v, symbols, count);
-    snprintf(label, sizeof label, "%s, its PTX", v->id);
+    ptxpack_cache_key *key = text_key(h, source);
+    snprintf(label, sizeof label, "%s, its PTX", source->variant->id);
     if (key != NULL)
         ptxpack_cache_put(h->cache, key, label, NULL, 0, text, bytes);
     ptxpack_cache_key_free(key);
@@ -154,8 +177,8 @@ void ptxpack_row_keep(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol
 
 /* ---- machine code of prebuilt folders ------------------------------------------------------------- */
 
-ptxpack_cache_key *ptxpack_row_prebuilt_key(const ptxpack *h, const ptxpack_variant *v,
-                                            const ptxpack_symbol *symbols, size_t count, const char *target)
+static ptxpack_cache_key *prebuilt_key(const ptxpack *h, const ptxpack_kernel_source *source,
+                                       const char *target)
 {
     struct ptxpack_jit_options options;
     const struct ptxpack_job   job = {.target = target, .line_info = h->line_info};
@@ -165,15 +188,22 @@ ptxpack_cache_key *ptxpack_row_prebuilt_key(const ptxpack *h, const ptxpack_vari
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "prebuilt schema", PREBUILT_SCHEMA);
     ptxpack_cache_key_add_text(key, "pack", ptxpack_pack_identity);
-    ptxpack_cache_key_add_text(key, "entry", v->entry);
+    ptxpack_cache_key_add_text(key, "entry", source->variant->entry);
     ptxpack_cache_key_add_text(key, "target", target);
     for (int i = 0; i < options.count; i++)
         ptxpack_cache_key_add_text(key, "option", options.words[i]);
-    add_fields(key, h, v, symbols, count);
+    add_fields(key, h, source);
     if (ptxpack_cache_key_poisoned(key) == NULL)
         return key;
     ptxpack_cache_key_free(key);
     return NULL;
+}
+
+ptxpack_cache_key *ptxpack_row_prebuilt_key(const ptxpack *h, const ptxpack_variant *v,
+                                            const ptxpack_symbol *symbols, size_t count, const char *target)
+{
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    return prebuilt_key(h, &source, target);
 }
 
 struct lookup {
@@ -220,9 +250,9 @@ static void make_digest(ptxpack_cache *cache, const ptxpack_cache_key *key, char
     ptxpack_cache_key_free(name);
 }
 
-ptxpack_status ptxpack_row_prebuilt(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                                    size_t count, const char *target, const struct ptxpack_code **out,
-                                    char digest[33], char line[PTXPACK_DETAIL_BYTES])
+ptxpack_status ptxpack_row_prebuilt(ptxpack *h, const ptxpack_kernel_source *source, const char *target,
+                                    const struct ptxpack_code **out, char digest[33],
+                                    char line[PTXPACK_DETAIL_BYTES])
 {
     ptxpack_prebuilt_info any;
     struct lookup         look = {.cache = h->cache};
@@ -230,7 +260,7 @@ ptxpack_status ptxpack_row_prebuilt(ptxpack *h, const ptxpack_variant *v, const 
     line[0] = '\0';
     if (h->ptx_dir != NULL || !ptxpack_cache_prebuilt(h->cache, 0, &any))
         return PTXPACK_OK;
-    look.key = ptxpack_row_prebuilt_key(h, v, symbols, count, target);
+    look.key = prebuilt_key(h, source, target);
     if (look.key != NULL)
         make_digest(h->cache, look.key, digest);
     ptxpack_status status = ptxpack_code_obtain(look.key != NULL ? digest : "", fetch, &look, out, line,

@@ -334,7 +334,8 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
     static const char *const folders[] =
-        {"atom", "shared", "attention", "attention/decode", "attention/wgmma", "kv_cache", "gemm", "vector"};
+        {"atom",     "shared", "attention", "attention/decode", "attention/wgmma", "attention/hooks",
+         "kv_cache", "gemm",   "vector"};
     bool ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];

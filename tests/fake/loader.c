@@ -90,14 +90,16 @@ static int64_t value_of(const ptxpack_symbol *symbols, size_t count, const char 
     return -1;
 }
 
-ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *variant,
-                                   const ptxpack_symbol *symbols, size_t count, ptxpack_kernel **out)
+ptxpack_status ptxpack_kernel_load_source(ptxpack *handle, const ptxpack_kernel_source *source,
+                                          ptxpack_kernel **out)
 {
+    const ptxpack_symbol  *symbols = source->symbols;
+    const size_t           count = source->symbol_count;
     struct ptxpack_kernel *kernel = (struct ptxpack_kernel *)calloc(1, sizeof *kernel);
     *out = kernel;
     if (kernel == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory");
-    kernel->info.variant = variant;
+    kernel->info.variant = source->variant;
     kernel->bf16 = value_of(symbols, count, "BF16") == 1;
     kernel->limited_left = value_of(symbols, count, "LIMITED_LEFT") == 1;
     kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;

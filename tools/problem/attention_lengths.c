@@ -179,7 +179,8 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        a->array[ARRAY_LEFT_PAD],
                                        a->array[ARRAY_PAGE_TABLE],
                                        (const float *)a->array[ARRAY_SINKS],
-                                       (const float *)a->array[ARRAY_SLOPES]};
+                                       (const float *)a->array[ARRAY_SLOPES],
+                                       NULL};
 }
 
 void attention_lengths_free(attention_arrays *a)

@@ -100,7 +100,8 @@ ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
                                        i->arrays[ARRAY_LEFT_PAD],
                                        i->arrays[ARRAY_PAGE_TABLE],
                                        (const float *)i->arrays[ARRAY_SINKS],
-                                       (const float *)i->arrays[ARRAY_SLOPES]};
+                                       (const float *)i->arrays[ARRAY_SLOPES],
+                                       i->hook != NULL ? &i->hook->functions : NULL};
 }
 
 /* ---- random lengths and pages ------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #define PTXPACK_CHECK_LENGTHS_IMAGE_H
 #include "host/attention/append/inspect.h"
 #include "host/attention/inspect.h"
+#include "hooks.h"
 #include "tests/check/region.h"
 #include "tools/problem/random.h"
 
@@ -46,6 +47,7 @@ typedef struct lengths_image {
     float                 *lse;
     size_t                 lse_bytes;
     int32_t               *arrays[ARRAY_COUNT]; /* NULL: not asked for */
+    const check_hook      *hook;                /* NULL: none */
     lengths_new            fresh;
     char                   line[PLAN_LINE];
 } lengths_image;

@@ -78,6 +78,8 @@ static const lengths_storage storages[] = {
      false, false},
     {"pages of 1024", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 1024, PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV,
      false, false},
+    /* with hooks alone: all lengths are those of the descriptor */
+    {"equal", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, 0, false, false},
 };
 static const struct masking {
     const char  *name;
@@ -107,13 +109,14 @@ enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
     SHAPES_IN_PARTS = 5, /* the last ones */
     WHOLE_SHAPES = SHAPES - SHAPES_IN_PARTS,
-    STORAGES = sizeof storages / sizeof storages[0],
+    HOOK_STORAGES = sizeof storages / sizeof storages[0],
+    STORAGES = HOOK_STORAGES - 1,
     MASKS = sizeof masks / sizeof masks[0],
     APPENDS = sizeof appends / sizeof appends[0]
 };
 
 typedef struct lengths_case {
-    int shape, storage, mask, append; /* append APPENDS: none */
+    int shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
 } lengths_case;
 
 /* On the emulated driver every shape has every storage once, with masks in turn; every storage has every second append once,
@@ -124,7 +127,11 @@ static bool in_matrix(const check *c, const lengths_case *a)
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
-        return false; /* wgmma.ptx does not take them */
+        return false;          /* wgmma.ptx does not take them */
+    if (a->hook < CHECK_HOOKS) /* each shape has every second hook, with storages and masks in turn */
+        return (a->shape + a->hook) % 2 == 0 && a->append == APPENDS &&
+               (5 * a->shape + 3 * a->hook) % HOOK_STORAGES == a->storage &&
+               (a->shape + a->storage + a->hook) % MASKS == a->mask;
     if (a->append == APPENDS)
         return !few || (a->shape + a->storage) % MASKS == a->mask;
     if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
@@ -159,10 +166,11 @@ static void name_case(const lengths_case *a, char name[128])
                  (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
                  storages[a->storage].name, sinks, alibi);
     else
-        snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d%s %s, %s%s%s", (int)s->head_dim,
-                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name,
-                 sinks, alibi);
+        snprintf(name, 128, "%s d%d %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
+                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
+                 (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
+                 storages[a->storage].name, masks[a->mask].name, sinks, alibi,
+                 a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
@@ -186,6 +194,10 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
                                                                  : 0};
+    if (a->hook < CHECK_HOOKS) {
+        d.score_mod = check_hooks[a->hook].score_mod;
+        d.mask_mod = check_hooks[a->hook].mask_mod;
+    }
     return d;
 }
 
@@ -351,6 +363,7 @@ static void run_case(check *c, const lengths_case *a, const char *name)
         lengths_image_close(&image);
         return;
     }
+    image.hook = a->hook < CHECK_HOOKS ? &check_hooks[a->hook] : NULL;
     bool ok = true;
     for (int round = 0; round < rounds && ok && !atomic_load(&c->broken); round++) {
         lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1 && !appends_rows);
@@ -387,17 +400,26 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * STORAGES * (MASKS + APPENDS)];
+    lengths_case list[SHAPES * STORAGES * (MASKS + APPENDS) + SHAPES * CHECK_HOOKS];
     check_cases  all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
             for (int which = 0; which < MASKS * (APPENDS + 1); which++) {
-                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS};
+                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS, CHECK_HOOKS};
                 char         name[128];
                 name_case(&a, name);
                 if (in_matrix(c, &a) && check_wanted(c, name))
                     list[all.count++] = a;
             }
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int which = 0; which < HOOK_STORAGES * MASKS * CHECK_HOOKS; which++) {
+            lengths_case a = {shape, which / MASKS % HOOK_STORAGES, which % MASKS, APPENDS,
+                              which / MASKS / HOOK_STORAGES};
+            char         name[128];
+            name_case(&a, name);
+            if (in_matrix(c, &a) && check_wanted(c, name))
+                list[all.count++] = a;
+        }
     check_run_cases(c, &all);
 }

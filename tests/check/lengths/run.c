@@ -9,6 +9,7 @@ struct lengths_run_state {
     ptxpack_attention_plan *plan;
     struct CUgraphExec_st  *graph;
     uint64_t                tensor[TENSOR_COUNT], lse, arrays[ARRAY_COUNT], workspace;
+    uint64_t                slopes, documents; /* of a hook */
 };
 
 bool lengths_runs_open(lengths_runs *runs)
@@ -30,6 +31,8 @@ void lengths_runs_close(check *c, lengths_runs *runs)
         for (int id = 0; id < ARRAY_COUNT; id++)
             device_free(&c->gpu, s->arrays[id]);
         device_free(&c->gpu, s->lse);
+        device_free(&c->gpu, s->slopes);
+        device_free(&c->gpu, s->documents);
         device_free(&c->gpu, s->workspace);
         ptxpack_attention_plan_free(s->plan);
     }
@@ -38,6 +41,17 @@ void lengths_runs_close(check *c, lengths_runs *runs)
 }
 
 /* ---- the first round: a plan and memory ---------------------------------------------------------------- */
+static bool upload_aux(check *c, lengths_run_state *s)
+{
+    float   slopes[CHECK_SLOPES];
+    int32_t documents[CHECK_DOCUMENTS];
+    check_fill_aux(slopes, documents);
+    return device_alloc(&c->gpu, &s->slopes, sizeof slopes) &&
+           device_alloc(&c->gpu, &s->documents, sizeof documents) &&
+           device_upload(&c->gpu, s->slopes, slopes, sizeof slopes) &&
+           device_upload(&c->gpu, s->documents, documents, sizeof documents);
+}
+
 static bool allocate(check *c, const lengths_image *image, lengths_run_state *s)
 {
     bool ok = device_alloc(&c->gpu, &s->lse, image->lse_bytes);
@@ -46,6 +60,7 @@ static bool allocate(check *c, const lengths_image *image, lengths_run_state *s)
     for (int id = 0; id < ARRAY_COUNT && ok; id++)
         if (image->arrays[id] != NULL)
             ok = device_alloc(&c->gpu, &s->arrays[id], image->geometry.array_bytes[id]);
+    ok = ok && (image->hook == NULL || upload_aux(c, s));
     /* NaN in the workspace, but for the counters */
     return ok && device_alloc(&c->gpu, &s->workspace, s->plan->head.workspace + 16) &&
            device_try(&c->gpu,
@@ -76,7 +91,8 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
                                           .left_pad = s->arrays[ARRAY_LEFT_PAD],
                                           .page_table = s->arrays[ARRAY_PAGE_TABLE],
                                           .sinks = s->arrays[ARRAY_SINKS],
-                                          .slopes = s->arrays[ARRAY_SLOPES]};
+                                          .slopes = s->arrays[ARRAY_SLOPES],
+                                          .aux = {s->slopes, s->documents + sizeof(int32_t) * CHECK_POSITIONS}};
     if (image->fresh.kind != NULL) {
         append = lengths_append_buffers(image, &b);
         b.append = &append;
