@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "host/attention/inspect.h"
+#include "tools/problem/attention_hook_run.h"
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"
@@ -120,16 +121,28 @@ static int verify_append(const attention_problem *p)
 }
 
 /* The rows were written to files before: they are not needed any more. */
-static int run_verify(const attention_problem *p, const attention_settings *s)
+static int run_verify(const attention_problem *p, const attention_settings *s, device *gpu)
 {
-    verify_result r;
-    progress_begin("attention", "verifying on the CPU");
+    verify_result             r;
+    attention_hook_runner     hooks;
     ptxpack_attention_lengths lengths = attention_lengths_of(&p->arrays);
+    const bool                hooked = p->desc.score_mod != NULL || p->desc.mask_mod != NULL;
+    progress_begin("attention", "verifying on the CPU");
+    if (hooked && !attention_hooks_open(&hooks, gpu, &p->hooks, p->desc.seqlen_kv)) {
+        progress_end();
+        attention_hooks_close(&hooks);
+        return command_fail("attention", "--verify: %s", gpu->line);
+    }
+    lengths.hooks = hooked ? &hooks.functions : NULL;
     ptxpack_status status = verify_attention_lengths(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                                      p->tensor[TENSOR_V], &p->descales, &lengths,
                                                      (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed,
                                                      &r);
     progress_end();
+    if (hooked)
+        attention_hooks_close(&hooks);
+    if (hooked && hooks.failed)
+        return command_fail("attention", "--verify: %s", gpu->line);
     if (status != PTXPACK_OK)
         return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
     if (s->json) {
@@ -205,6 +218,10 @@ static int run_problem(attention_problem *p, const attention_settings *s)
     if (!on_cpu && opened != PTXPACK_OK)
         return command_fail("attention", "%s", gpu.line),
                device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
+    if (on_cpu && (p->desc.score_mod != NULL || p->desc.mask_mod != NULL)) {
+        device_close(&gpu);
+        return command_fail("attention", "--cpu: a CPU cannot run hooks; --device emu emulates a GPU");
+    }
     report_problem(p, s);
     if (on_cpu) {
         const char *why = always ? "as asked for" : gpu.line;
@@ -225,7 +242,7 @@ static int run_problem(attention_problem *p, const attention_settings *s)
     if (status == COMMAND_OK && s->verify && !on_cpu)
         status = verify_append(p);
     if (status == COMMAND_OK && s->verify)
-        status = run_verify(p, s);
+        status = run_verify(p, s, &gpu);
     device_close(&gpu);
     return status;
 }
@@ -244,6 +261,9 @@ int cmd_attention(int argc, char **argv)
               {"append", OPTION_INT, &s.append.rows, APPEND_OPTION_HELP},
               {"rotary", OPTION_INT, &s.append.rotary, ROTARY_OPTION_HELP},
               {"rotary-pairs", OPTION_FLAG, &s.append.pairs, ROTARY_PAIRS_OPTION_HELP},
+              {"score-mod", OPTION_TEXT, &s.hooks.mod[HOOK_SCORE], SCORE_MOD_OPTION_HELP},
+              {"mask-mod", OPTION_TEXT, &s.hooks.mod[HOOK_MASK], MASK_MOD_OPTION_HELP},
+              {"aux", OPTION_TEXT, &s.hooks.aux, AUX_OPTION_HELP},
               {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
               {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
               {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},

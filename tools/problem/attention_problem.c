@@ -107,6 +107,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
         return false;
     set_strides(p);
     p->desc.size = sizeof p->desc;
+    if (!attention_hooks_read(s->subcommand, &s->hooks, &p->hooks, &p->desc))
+        return false;
     if (!attention_append_describe(s->subcommand, &s->append, &p->arrays, &p->desc, &p->fresh))
         return false;
     if (ptxpack_attention_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
@@ -365,5 +367,6 @@ void attention_problem_free(attention_problem *p)
     free(p->lse);
     attention_lengths_free(&p->arrays);
     attention_heads_free(&p->heads);
+    attention_hooks_free(&p->hooks);
     attention_append_free(&p->fresh);
 }

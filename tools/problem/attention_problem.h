@@ -8,6 +8,7 @@
 #include "host/attention/inspect.h"
 #include "attention_append.h"
 #include "attention_heads.h"
+#include "attention_hooks.h"
 #include "attention_lengths.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"
@@ -32,6 +33,7 @@ typedef struct attention_settings {
     const char             *layout, *dtype, *cpu, *device;
     double                  scale, softcap;
     attention_head_words    heads;
+    attention_hook_words    hooks;
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
@@ -78,6 +80,7 @@ typedef struct attention_problem {
     attention_geometry     geometry;
     attention_arrays       arrays;
     attention_heads        heads;
+    attention_hook_files   hooks;
     attention_new_rows     fresh;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];

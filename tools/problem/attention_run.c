@@ -2,6 +2,7 @@
 #include "attention_run.h"
 #include <stdio.h>
 #include <unistd.h>
+#include "attention_hook_run.h"
 #include "tools/command.h"
 #include "tools/progress.h"
 #include "verify.h"
@@ -49,6 +50,8 @@ static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
                                   b->page_table, b->sinks,     b->slopes};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         device_free(gpu, addresses[i]);
+    for (int i = 0; i < HOOK_ARRAYS; i++)
+        device_free(gpu, b->aux[i]);
 }
 
 /* The emulated driver needs about two seconds for each GFLOP on a core: a user who waits at the terminal is
@@ -113,6 +116,7 @@ int attention_run_row(device *gpu, attention_problem *p, const attention_setting
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
     ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
          device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) && upload_arrays(gpu, p, &b) &&
+         attention_hooks_upload(gpu, &p->hooks, b.aux) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) && download(gpu, p, &b);
     progress_end();
