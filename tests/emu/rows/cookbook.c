@@ -1,0 +1,206 @@
+/* cookbook.c - the hooks of tools/examples/hooks on the emulated GPU against the same in C: prefill and decoding, on the kernels
+ * of sm_90 and of sm_80. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "host/attention/inspect.h"
+#include "loader/files.h"
+#include "tools/device.h"
+#include "tools/problem/random.h"
+#include "tools/problem/verify.h"
+
+enum { BATCH = 2, KEYS = 150, HEADS = 4, HEADS_KV = 2, DIM = 64, MOST_ROWS = KEYS, TREE = 8 };
+
+/* ---- what hooks read ------------------------------------------------------------------------------------ */
+static float         slopes[HEADS], biases[HEADS * 257], bias[HEADS * MOST_ROWS * KEYS];
+static int32_t       documents[KEYS], prefixes[BATCH] = {40, 90}, tree_at[BATCH], bias_shape[3];
+static unsigned char tree[BATCH][TREE] = {{1, 3, 5, 11, 19, 37, 69, 139}, {1, 3, 7, 15, 31, 63, 127, 255}};
+
+static void fill(int32_t rows)
+{
+    ptxpack_attention_alibi_slopes(HEADS, slopes);
+    for (int i = 0; i < HEADS * 257; i++)
+        biases[i] = (float)(i % 23) / 8 - 1;
+    for (int i = 0; i < HEADS * MOST_ROWS * KEYS; i++)
+        bias[i] = (float)(i % 37) / 16 - 1;
+    for (int i = 0; i < KEYS; i++)
+        documents[i] = i / 41;
+    for (int b = 0; b < BATCH; b++)
+        tree_at[b] = KEYS - TREE;
+    bias_shape[0] = rows;
+    bias_shape[1] = KEYS;
+    bias_shape[2] = KEYS - rows;
+}
+
+/* ---- the same in C ---------------------------------------------------------------------------------------- */
+static double alibi(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b;
+    return s - (double)slopes[h] * fabs((double)(q - kv));
+}
+static double relative_bias(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    int distance = q - kv;
+    (void)context, (void)b;
+    distance = distance < -128 ? -128 : distance > 128 ? 128 : distance;
+    return s + (double)biases[h * 257 + distance + 128];
+}
+static double softcap(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h, (void)q, (void)kv;
+    return 30 * tanh(s / 30);
+}
+static double additive_bias(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b;
+    return s + (double)bias[(h * bias_shape[0] + q - bias_shape[2]) * KEYS + kv];
+}
+static int same_document(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h;
+    return documents[q] == documents[kv];
+}
+static int prefix_lm(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)h;
+    return kv < prefixes[b] || kv <= q;
+}
+static int global_tokens(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h;
+    return kv < 4 || abs(q - kv) <= 32;
+}
+static int dilated(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h;
+    return kv <= q && q - kv < 64 && (q - kv) % 4 == 0;
+}
+static int in_tree(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)h;
+    return kv < tree_at[b] || (tree[b][q - tree_at[b]] >> (kv - tree_at[b]) & 1) != 0;
+}
+
+#define ARRAY(a)     \
+    {                \
+        a, sizeof(a) \
+    }
+static const struct recipe {
+    const char             *file;
+    ptxpack_attention_hooks hooks;
+    struct {
+        const void *data;
+        size_t      bytes;
+    } aux[2];
+} recipes[] = {
+    {"alibi", {.score = alibi}, {ARRAY(slopes)}},
+    {"relative_bias", {.score = relative_bias}, {ARRAY(biases)}},
+    {"softcap", {.score = softcap}, {{NULL, 0}}},
+    {"bias", {.score = additive_bias}, {ARRAY(bias), ARRAY(bias_shape)}},
+    {"documents", {.mask = same_document}, {ARRAY(documents)}},
+    {"prefix_lm", {.mask = prefix_lm}, {ARRAY(prefixes)}},
+    {"global_tokens", {.mask = global_tokens}, {{NULL, 0}}},
+    {"dilated", {.mask = dilated}, {{NULL, 0}}},
+    {"tree", {.mask = in_tree}, {ARRAY(tree_at), ARRAY(tree)}},
+};
+
+/* ---- running ---------------------------------------------------------------------------------------------- */
+typedef struct memory {
+    uint16_t q[BATCH * MOST_ROWS * HEADS * DIM], k[BATCH * KEYS * HEADS_KV * DIM],
+        v[BATCH * KEYS * HEADS_KV * DIM], o[BATCH * MOST_ROWS * HEADS * DIM];
+    float lse[BATCH * HEADS * MOST_ROWS];
+} memory;
+
+static bool launch(device *d, const ptxpack_attention_desc *desc, const struct recipe *r, memory *m)
+{
+    ptxpack_attention_plan   *plan = NULL;
+    ptxpack_attention_buffers b = {.size = sizeof b};
+    uint64_t                 *inputs[] = {&b.q, &b.k, &b.v};
+    const void               *data[] = {m->q, m->k, m->v};
+    const size_t              bytes[] = {sizeof m->q, sizeof m->k, sizeof m->v};
+    bool                      ok = device_status(d, ptxpack_attention_plan_create(d->handle, desc, &plan));
+    for (int i = 0; i < 3 && ok; i++)
+        ok = device_alloc(d, inputs[i], bytes[i]) && device_upload(d, *inputs[i], data[i], bytes[i]);
+    for (int i = 0; i < 2 && ok; i++)
+        ok = r->aux[i].bytes == 0 || (device_alloc(d, &b.aux[i], r->aux[i].bytes) &&
+                                      device_upload(d, b.aux[i], r->aux[i].data, r->aux[i].bytes));
+    ok = ok && device_alloc(d, &b.o, sizeof m->o) && device_alloc(d, &b.lse, sizeof m->lse) &&
+         device_alloc_zeros(d, &b.workspace, ptxpack_attention_workspace(plan)) &&
+         device_status(d, ptxpack_attention_launch(plan, &b, d->stream)) && device_sync(d) &&
+         device_download(d, m->o, b.o, (size_t)BATCH * (size_t)desc->seqlen_q * HEADS * DIM * 2) &&
+         device_download(d, m->lse, b.lse, (size_t)BATCH * HEADS * (size_t)desc->seqlen_q * 4);
+    const uint64_t all[] = {b.q, b.k, b.v, b.o, b.lse, b.workspace, b.aux[0], b.aux[1]};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        device_free(d, all[i]);
+    ptxpack_attention_plan_free(plan);
+    return ok;
+}
+
+static bool right(device *d, const ptxpack_attention_desc *desc, const struct recipe *r, const memory *m)
+{
+    const ptxpack_attention_lengths lengths = {.hooks = &r->hooks};
+    verify_result                   result;
+    if (verify_attention_lengths(desc, m->q, m->k, m->v, NULL, &lengths, m->o, m->lse, 0, 1, &result) !=
+        PTXPACK_OK)
+        return snprintf(d->line, sizeof d->line, "%s", ptxpack_detail(NULL)), false;
+    if (!result.pass)
+        snprintf(d->line, sizeof d->line, "o is off by %.3g, allowed %.3g; lse by %.3g, allowed %.3g",
+                 result.out_error, result.bound, result.lse_error, result.lse_bound);
+    return result.pass;
+}
+
+static bool cook(device *d, const struct recipe *r, int32_t rows, memory *m)
+{
+    char   path[128];
+    size_t size;
+    snprintf(path, sizeof path, "tools/examples/hooks/%s.ptx", r->file);
+    char *text = ptxpack_read_file(path, 1 << 16, &size);
+    if (text == NULL)
+        return snprintf(d->line, sizeof d->line, "%s cannot be read", path), false;
+    const ptxpack_attention_desc desc = {.size = sizeof desc,
+                                         .dtype = PTXPACK_BF16,
+                                         .batch = BATCH,
+                                         .seqlen_q = rows,
+                                         .seqlen_kv = KEYS,
+                                         .heads_q = HEADS,
+                                         .heads_kv = HEADS_KV,
+                                         .head_dim = DIM,
+                                         .score_mod = r->hooks.score != NULL ? text : NULL,
+                                         .mask_mod = r->hooks.mask != NULL ? text : NULL};
+    fill(rows);
+    bool ok = launch(d, &desc, r, m) && right(d, &desc, r, m);
+    free(text);
+    return ok;
+}
+
+int main(void)
+{
+    static const char *const targets[] = {"90", "80"};
+    static const int32_t     row_counts[] = {TREE, KEYS};
+    static memory            m;
+    random_state             random = random_start(7);
+    int                      tried = 0, failed = 0;
+    random_normal(&random, PTXPACK_BF16, m.q, sizeof m.q / 2);
+    random_normal(&random, PTXPACK_BF16, m.k, sizeof m.k / 2);
+    random_normal(&random, PTXPACK_BF16, m.v, sizeof m.v / 2);
+    for (int t = 0; t < 2; t++) {
+        device d = {.handle = NULL};
+        setenv("PTXPACK_EMU_SM", targets[t], 1);
+        if (device_open_as(&d, "emu", NULL) != PTXPACK_OK)
+            return fprintf(stderr, "cookbook: %s\n", d.line), 1;
+        for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++)
+            for (int n = 0; n < (strcmp(recipes[i].file, "tree") == 0 ? 1 : 2);
+                 n++) { /* all rows of that are the tree's */
+                bool ok = cook(&d, &recipes[i], row_counts[n], &m);
+                tried++;
+                failed += !ok;
+                if (!ok)
+                    fprintf(stderr, "%s, sm_%s, %d rows: %s\n", recipes[i].file, targets[t], (int)row_counts[n],
+                            d.line);
+            }
+        device_close(&d);
+    }
+    printf("%d of %d right\n", tried - failed, tried);
+    return failed != 0;
+}
