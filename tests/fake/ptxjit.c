@@ -130,6 +130,16 @@ DEFINE(Compile, (struct nvPTXCompiler * compiler, int count, const char *const *
              "ptxas info    : Function properties for test\n"
              "ptxas         .     24 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n"
              "ptxas info    : Used 33 registers, used 1 barriers, 64 bytes smem, 360 bytes cmem[0]\n");
+    /* a text may say that an entry spills: "spills NAME BYTES" */
+    char        entry[64];
+    int         bytes;
+    const char *spills = strstr(compiler->ptx, "spills ");
+    if (spills != NULL && sscanf(spills, "spills %63s %d", entry, &bytes) == 2)
+        snprintf(compiler->info, sizeof compiler->info,
+                 "ptxas info    : Compiling entry function '%s' for 'sm_90'\n"
+                 "ptxas info    : Function properties for %s\n"
+                 "ptxas         .     %d bytes stack frame, %d bytes spill stores, %d bytes spill loads\n",
+                 entry, entry, bytes, bytes, bytes);
     return result;
 }
 

@@ -127,11 +127,13 @@ static bool in_matrix(const check *c, const lengths_case *a)
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
-        return false;          /* wgmma.ptx does not take them */
-    if (a->hook < CHECK_HOOKS) /* each shape has every second hook, with storages and masks in turn */
-        return (a->shape + a->hook) % 2 == 0 && a->append == APPENDS &&
-               (5 * a->shape + 3 * a->hook) % HOOK_STORAGES == a->storage &&
-               (a->shape + a->storage + a->hook) % MASKS == a->mask;
+        return false; /* wgmma.ptx does not take them */
+    if (a->hook <
+        CHECK_HOOKS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
+        return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS == a->mask &&
+               (a->storage == STORAGES
+                    ? (a->shape + a->hook) % 4 == 1
+                    : (a->shape + a->hook) % 2 == 0 && (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
     if (a->append == APPENDS)
         return !few || (a->shape + a->storage) % MASKS == a->mask;
     if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
@@ -400,7 +402,7 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * STORAGES * (MASKS + APPENDS) + SHAPES * CHECK_HOOKS];
+    lengths_case list[SHAPES * (STORAGES * (MASKS + APPENDS) + CHECK_HOOKS)];
     check_cases  all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
