@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* ---- all arguments -------------------------------------------------------------------------------------- */
+/* ---- all arguments; a shift by a block of keys shows, too ---- */
 static int32_t mix(int32_t b, int32_t h, int32_t q, int32_t kv) { return 3 * q + 5 * kv + 7 * h + 11 * b; }
 
 #define MIX(name)                               \
@@ -19,14 +19,14 @@ static const char mixed_score[] = MIX("MY_MIX") ".macro SCORE_MOD s, r, b, h, q,
                                                 "        .reg .b32 %my_x;\n"
                                                 "        .reg .f32 %my_f;\n"
                                                 "        MY_MIX %my_x, \\b, \\h, \\q, \\kv\n"
-                                                "        and.b32 %my_x, %my_x, 15;\n"
+                                                "        rem.s32 %my_x, %my_x, 13;\n"
                                                 "        cvt.rn.f32.s32 %my_f, %my_x;\n"
                                                 "        fma.rn.f32 \\s, %my_f, 0f3E000000, \\s; // 1/8\n"
                                                 ".endm\n";
 static double     score_of_mix(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context;
-    return s + (mix(b, h, q, kv) & 15) / 8.0;
+    return s + mix(b, h, q, kv) % 13 / 8.0;
 }
 
 /* Every fifth row attends to nothing.  The two texts share their names. */
@@ -41,13 +41,13 @@ static const char mixed_mask[] = MIX("MY_OTHER_MIX") ".macro MASK_MOD_REGISTERS 
                                                      ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n"
                                                      "        .reg .b32 %my_x;\n"
                                                      "        MY_OTHER_MIX %my_x, \\b, \\h, \\q, \\kv\n"
-                                                     "        and.b32 %my_x, %my_x, 7;\n"
+                                                     "        rem.s32 %my_x, %my_x, 7;\n"
                                                      "        setp.gt.and.s32 \\keep, %my_x, 1, %my_some\\r;\n"
                                                      ".endm\n";
 static int        mask_of_mix(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context;
-    return q % 5 != 0 && (mix(b, h, q, kv) & 7) > 1;
+    return q % 5 != 0 && mix(b, h, q, kv) % 7 > 1;
 }
 
 /* ---- ALiBi, with what a row and a block keep -------------------------------------------------------------- */
