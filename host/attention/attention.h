@@ -19,7 +19,7 @@
  * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled: SCORE_MOD
  *          changes a score after softcap and ALiBi, and MASK_MOD says whether a row attends to a key that the mask lets it
  *          see.  They are given sequence, query head, the positions of row and key, and up to 8 addresses.
- *          ptx/attention/hooks.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
+ *          ptx/attention/hooks/README.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
  *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
  *          tile, or PTXPACK_E_UNSUPPORTED.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
