@@ -42,6 +42,8 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
 /* What kernels are told of sequences with lengths of their own; all 0 of others. */
 attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *desc,
                                                   const attention_geometry     *geometry);
+/* What kernels are told of chunks; all 0 without. */
+attention_chunks_arguments attention_count_chunks(const attention_geometry *geometry);
 /* From one sequence to the next in the LSE, in elements. */
 int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */
