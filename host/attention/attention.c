@@ -120,10 +120,16 @@ _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    const bool past = index >= ATTENTION_PAST_BUILDS, alibi = index >= ATTENTION_ALIBI_BUILDS;
-    const bool sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
+    const bool past = !chunk && index >= ATTENTION_PAST_BUILDS;
+    const bool alibi = !chunk && index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
-    index -= past ? ATTENTION_PAST_BUILDS : alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
+    index -= chunk   ? ATTENTION_CHUNK_BUILDS
+             : past  ? ATTENTION_PAST_BUILDS
+             : alibi ? ATTENTION_ALIBI_BUILDS
+             : sinks ? ATTENTION_SINKS_BUILDS
+                     : 0;
     unsigned all = plain ? index / 4 : index / 2, kind = all % KINDS;
     bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
@@ -146,13 +152,22 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.mask = mask == 1 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
         d.window_right = 0;
     }
+    if (chunk) {
+        enum { KEYS = 64 };
+        d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+        d.window_left = d.window_right = 0;
+        d.chunk = KEYS;
+    }
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+    snprintf(name, size, " %s%s%s%s%s%s%s",
+             chunk && kind < MASKS ? masks[1].name
+             : kind < MASKS        ? masks[mask].name
+                                   : storages[kind - MASKS].name,
              split ? " split" : "",
              !packed ? ""
              : few   ? " row tiles"
@@ -160,6 +175,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              softcap ? " softcap" : "", sinks ? " sinks" : "",
              past    ? " alibi past"
              : alibi ? " alibi"
+             : chunk ? " chunk"
                      : "",
              padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;

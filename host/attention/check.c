@@ -138,7 +138,8 @@ static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *ou
     int64_t left = diagonal - d->window_left, right = diagonal + d->window_right;
     out->chunk = d->chunk < keys ? d->chunk : 0;
     out->limited_left = out->chunk > 0 || (window && d->window_left >= 0 && left > 1 - rows);
-    out->limited_right = d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1;
+    out->limited_right = out->chunk > 0 ||
+                         (d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1);
     out->left_offset = !out->limited_left ? 0 : (int32_t)(left < keys ? left : keys);
     out->right_offset = !out->limited_right ? 0 : (int32_t)(right > -rows ? right : -rows);
 }
