@@ -322,11 +322,21 @@ static double ramp(double rows, double keys, double offset)
     return (end - first) * (first + end - 1 + 2 * offset) / 2 + (rows - end) * keys;
 }
 
+/* The sum of position % chunk + 1 over positions [0, n). */
+static double chunk_ramp(int64_t n, int64_t chunk)
+{
+    const double whole = (double)(n / chunk), last = (double)(n % chunk), keys = (double)chunk;
+    return (whole * keys * (keys + 1) + last * (last + 1)) / 2;
+}
+
 /* The keys that rows [0, seqlen_q) may attend to, summed: those up to the right limit minus those before the
  * left limit, which never lies beyond the right one. */
 static double kept_pairs(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
     double rows = d->seqlen_q, keys = d->seqlen_kv;
+    if (g->chunk > 0)
+        return chunk_ramp(d->seqlen_kv, g->chunk) -
+               chunk_ramp(g->left_offset > 0 ? g->left_offset : 0, g->chunk);
     double upto = g->limited_right ? ramp(rows, keys, g->right_offset + 1.0) : rows * keys;
     return upto - (g->limited_left ? ramp(rows, keys, g->left_offset) : 0);
 }

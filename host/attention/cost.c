@@ -124,13 +124,13 @@ static int64_t blocks_of_tile(const ptxpack_attention_desc *d, const attention_g
     return high > low && blocks > 0 ? blocks : 0;
 }
 
-/* With chunks: of all tiles, or of evenly spaced ones where they are many. */
+/* With chunks: of all tiles, or of evenly spaced ones where they are many; so far apart that they differ in chunks of 2^n. */
 static attention_blocks count_chunked(const ptxpack_attention_desc *d, const attention_geometry *g,
                                       int64_t block_m, int64_t block_n)
 {
     enum { MOST_TILES = 4096 };
     attention_blocks b = {.tiles = (d->seqlen_q + block_m - 1) / block_m, .shortest = INT64_MAX};
-    const int64_t    step = (b.tiles + MOST_TILES - 1) / MOST_TILES;
+    const int64_t    step = (b.tiles / MOST_TILES) | 1;
     for (int64_t tile = 0; tile < b.tiles; tile += step) {
         int64_t blocks = blocks_of_tile(d, g, block_m, block_n, tile);
         b.total += blocks * (step < b.tiles - tile ? step : b.tiles - tile);
