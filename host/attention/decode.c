@@ -323,9 +323,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; causal ALiBi,
- * lengths ALiBi; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
+ * lengths ALiBi; chunks, small pages chunks padded; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
  * softcap padded: the other builds lie between these. */
-static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 20, 27, 95, 115};
+static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 440, 453, 20, 27, 95, 115};
 enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {
