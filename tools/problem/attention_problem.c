@@ -59,7 +59,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     if (s->chunk < 0 || s->chunk > INT32_MAX)
         return REFUSE("--chunk: %lld is not between 0 (off) and %d", (long long)s->chunk, INT32_MAX);
     if (s->chunk > 0 && d->mask != PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
-        return REFUSE("--chunk goes with --causal");
+        return REFUSE("--chunk goes with --causal bottom-right");
     d->chunk = (int32_t)s->chunk;
     if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
