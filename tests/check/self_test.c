@@ -113,7 +113,7 @@ static const breakage breakages[] = {
     {"queries of a sequence are behind its keys", "attention/decode/lengths.ptx",
      "sub.s32 %tile_diagonal, %sq_keys, %sq_queries;", "mov.b32 %tile_diagonal, %sq_keys;",
      "5x1x700 both lengths, full alibi"},
-    {"a chunk begins one key late", "attention/chunk.ptx", "mul.lo.u32 \\x, \\x, %chunk;",
+    {"a chunk begins one key late", "attention/mask.ptx", "mul.lo.u32 \\x, \\x, %chunk;",
      "mul.lo.u32 \\x, \\x, %chunk;\n add.u32 \\x, \\x, 1;", " f16 d64 4/2 113x203 normal"},
     {"blocks of keys before the chunk of a tile's last row have no mask", "attention/mma_keys.ptx",
      "add.s32 %left_blocks, %x, \\[BLOCK_M-1];", "mov.b32 %left_blocks, %x;", " f16 d64 4/2 190x638"},
