@@ -131,10 +131,16 @@ _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    const bool past = index >= ATTENTION_PAST_BUILDS, alibi = index >= ATTENTION_ALIBI_BUILDS;
-    const bool sinks = !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
+    const bool past = !chunk && index >= ATTENTION_PAST_BUILDS;
+    const bool alibi = !chunk && index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
-    index -= past ? ATTENTION_PAST_BUILDS : alibi ? ATTENTION_ALIBI_BUILDS : sinks ? ATTENTION_SINKS_BUILDS : 0;
+    index -= chunk   ? ATTENTION_CHUNK_BUILDS
+             : past  ? ATTENTION_PAST_BUILDS
+             : alibi ? ATTENTION_ALIBI_BUILDS
+             : sinks ? ATTENTION_SINKS_BUILDS
+                     : 0;
     unsigned all = plain ? index / 4 : index / 2, kind = all % KINDS;
     bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
@@ -157,13 +163,22 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.mask = mask == 1 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
         d.window_right = 0;
     }
+    if (chunk) {
+        enum { KEYS = 64 };
+        d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+        d.window_left = d.window_right = 0;
+        d.chunk = KEYS;
+    }
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+    snprintf(name, size, " %s%s%s%s%s%s%s",
+             chunk && kind < MASKS ? masks[1].name
+             : kind < MASKS        ? masks[mask].name
+                                   : storages[kind - MASKS].name,
              split ? " split" : "",
              !packed ? ""
              : few   ? " row tiles"
@@ -171,6 +186,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              softcap ? " softcap" : "", sinks ? " sinks" : "",
              past    ? " alibi past"
              : alibi ? " alibi"
+             : chunk ? " chunk"
                      : "",
              padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
@@ -318,11 +334,21 @@ static double ramp(double rows, double keys, double offset)
     return (end - first) * (first + end - 1 + 2 * offset) / 2 + (rows - end) * keys;
 }
 
+/* The sum of position % chunk + 1 over positions [0, n). */
+static double chunk_ramp(int64_t n, int64_t chunk)
+{
+    const double whole = (double)(n / chunk), last = (double)(n % chunk), keys = (double)chunk;
+    return (whole * keys * (keys + 1) + last * (last + 1)) / 2;
+}
+
 /* The keys that rows [0, seqlen_q) may attend to, summed: those up to the right limit minus those before the
  * left limit, which never lies beyond the right one. */
 static double kept_pairs(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
     double rows = d->seqlen_q, keys = d->seqlen_kv;
+    if (g->chunk > 0)
+        return chunk_ramp(d->seqlen_kv, g->chunk) -
+               chunk_ramp(g->left_offset > 0 ? g->left_offset : 0, g->chunk);
     double upto = g->limited_right ? ramp(rows, keys, g->right_offset + 1.0) : rows * keys;
     return upto - (g->limited_left ? ramp(rows, keys, g->left_offset) : 0);
 }

@@ -4,6 +4,8 @@
  *          query head's slope and the sequence's own lengths; then the mask.  Over the keys j that row i attends to
  *            o = sum e^s(j) v(j) / (sum e^s(j) + e^sink)        lse = ln(sum e^s(j) + e^sink)
  *          where e^sink is there with PTXPACK_SINKS alone: a virtual logit of the query head, as it is in memory.
+ * Chunks   With `chunk` n the keys and the rows of a sequence lie in chunks of n positions, from its first key on, and a row
+ *          attends to keys of its own chunk alone: with p = i + seqlen_kv - seqlen_q to those with p - p % n <= j <= p.
  * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
  *            q, o  [batch][seqlen_q][heads_q][head_dim]
  *            k, v  [batch][seqlen_kv][heads_kv][head_dim]
@@ -114,6 +116,9 @@ typedef struct ptxpack_attention_desc {
     /* What a launch appends to k and v before it attends (append.h); NULL: nothing.  It is read only while a plan is
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;
+    /* Where `size` ends before these fields they are 0. */
+    int32_t  chunk;    /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
+    uint32_t reserved; /* 0 */
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;

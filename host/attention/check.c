@@ -63,6 +63,18 @@ static ptxpack_status check_alibi(const ptxpack_attention_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+static ptxpack_status check_chunk(const ptxpack_attention_desc *d, char *line)
+{
+    if (d->chunk < 0)
+        return refuse(line, "chunk is %d; it must be at least 0", (int)d->chunk);
+    if (d->chunk > 0 && d->mask != PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
+        return refuse(line, "chunk is %d, but mask %d is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT", (int)d->chunk,
+                      (int)d->mask);
+    if (d->reserved != 0)
+        return refuse(line, "reserved is %u; it must be 0", (unsigned)d->reserved);
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
 {
     if (d == NULL)
@@ -87,6 +99,8 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
         status = check_softcap(d, line);
     if (status == PTXPACK_OK)
         status = check_alibi(d, line);
+    if (status == PTXPACK_OK)
+        status = check_chunk(d, line);
     return status == PTXPACK_OK ? attention_check_lengths(d, line) : status;
 }
 
@@ -113,7 +127,7 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     return status;
 }
 
-/* Row i attends to keys [i + left, i + right].  A limit that hides no key in any row is dropped; one that
+/* Row i attends to keys [i + left, i + right], of chunks to those from the first key of i + left's chunk on.  A limit that hides no key in any row is dropped; one that
  * hides all keys of all rows is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q +
  * seqlen_kv. */
 static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
@@ -122,8 +136,10 @@ static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *ou
     bool    bottom = d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     int64_t rows = d->seqlen_q, keys = d->seqlen_kv, diagonal = bottom ? keys - rows : 0;
     int64_t left = diagonal - d->window_left, right = diagonal + d->window_right;
-    out->limited_left = window && d->window_left >= 0 && left > 1 - rows;
-    out->limited_right = d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1;
+    out->chunk = d->chunk < keys ? d->chunk : 0;
+    out->limited_left = out->chunk > 0 || (window && d->window_left >= 0 && left > 1 - rows);
+    out->limited_right = out->chunk > 0 ||
+                         (d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1);
     out->left_offset = !out->limited_left ? 0 : (int32_t)(left < keys ? left : keys);
     out->right_offset = !out->limited_right ? 0 : (int32_t)(right > -rows ? right : -rows);
 }

@@ -42,7 +42,9 @@ typedef struct attention_geometry {
     float            softcap;                     /* 0: none */
     bool             limited_left, limited_right; /* false: the offset means nothing */
     /* Row i attends to keys i + left <= j <= i + right; clipped so that i + offset never overflows. */
-    int32_t  left_offset, right_offset;
+    int32_t left_offset, right_offset;
+    int32_t
+        chunk; /* keys; then the left limit is a row's own position: attention_first_key; 0: none, or none that binds */
     uint64_t lse_bytes;
     uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
     /* Sequences with lengths of their own.  Query i then attends to keys c + i - reach_left to c + i +
@@ -128,6 +130,12 @@ static inline bool attention_masks_right(const attention_geometry *g)
                      : g->limited_right;
 }
 
+/* The first key of a row whose left limit is key `at`, counted from the sequence's first key. */
+static inline int64_t attention_first_key(const attention_geometry *g, int64_t at)
+{
+    return g->chunk > 0 && at > 0 ? at - at % g->chunk : at;
+}
+
 /* The descriptor as the library knows it: what an older caller does not state is 0.
  *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
@@ -152,6 +160,9 @@ ptxpack_status attention_read_sequence(const ptxpack_attention_desc *desc, const
 const char *attention_refuse_lengths(const attention_geometry *geometry, char line[PLAN_LINE]);
 /* For methods that cannot sum keys in parts of split_rows: NULL, or `line`. */
 const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
+/* For kernels whose division by the chunk takes positions below 2^30: NULL, or `line`. */
+const char *attention_refuse_chunk(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                   char line[PLAN_LINE]);
 /* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,

@@ -108,20 +108,43 @@ static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, 
     return floor_sum(to - from, m, step, first + step * from + round_up) + (n - to) * ((keys + m - 1) / m);
 }
 
+int64_t attention_planned_key(const attention_geometry *g, int64_t at)
+{
+    return g->chunk > 0 && g->varlen ? at + 1 - g->chunk : attention_first_key(g, at);
+}
+
 /* Of one tile, which sees keys [low, high). */
 static int64_t blocks_of_tile(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
                               int64_t block_n, int64_t tile)
 {
     int64_t keys = d->seqlen_kv, first = tile * block_m, end = clamp(first + block_m, 0, d->seqlen_q);
-    int64_t low = g->limited_left ? clamp(first + g->left_offset, 0, keys) : 0;
+    int64_t low = g->limited_left ? clamp(attention_planned_key(g, first + g->left_offset), 0, keys) : 0;
     int64_t high = g->limited_right ? clamp(end + g->right_offset, 0, keys) : keys;
     int64_t blocks = (high + block_n - 1) / block_n - low / block_n;
     return high > low && blocks > 0 ? blocks : 0;
 }
 
+/* With chunks: of all tiles, or of evenly spaced ones where they are many; so far apart that they differ in chunks of 2^n. */
+static attention_blocks count_chunked(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                      int64_t block_m, int64_t block_n)
+{
+    enum { MOST_TILES = 4096 };
+    attention_blocks b = {.tiles = (d->seqlen_q + block_m - 1) / block_m, .shortest = INT64_MAX};
+    const int64_t    step = (b.tiles / MOST_TILES) | 1;
+    for (int64_t tile = 0; tile < b.tiles; tile += step) {
+        int64_t blocks = blocks_of_tile(d, g, block_m, block_n, tile);
+        b.total += blocks * (step < b.tiles - tile ? step : b.tiles - tile);
+        b.longest = blocks > b.longest ? blocks : b.longest;
+        b.shortest = blocks < b.shortest ? blocks : b.shortest;
+    }
+    return b;
+}
+
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const attention_geometry *g,
                                         int64_t block_m, int64_t block_n)
 {
+    if (g->chunk > 0)
+        return count_chunked(d, g, block_m, block_n);
     int64_t          keys = d->seqlen_kv, whole = (keys + block_n - 1) / block_n;
     attention_blocks b = {.tiles = (d->seqlen_q + block_m - 1) / block_m};
     int64_t          before = b.tiles - 1; /* tiles before the last one, which may be short */
@@ -193,7 +216,7 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
     e.sms = sm_count > 0 ? sm_count : arch->sms;
     int64_t resident = resident_blocks(row, e.tiles, e.sms);
     e.slots = e.sms * resident;
-    e.uneven = g->limited_right && !g->limited_left;
+    e.uneven = g->limited_right && (!g->limited_left || g->chunk > 0);
     int rate = e.uneven ? kind->limited_rate : kind->rate;
     e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
     e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;

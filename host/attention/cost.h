@@ -27,6 +27,9 @@ typedef struct attention_blocks {
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                         int64_t block_m, int64_t block_n);
 
+/* The first key of a row whose left limit is key `at`, as a plan counts on it: with lengths in memory a chunk may be whole. */
+int64_t attention_planned_key(const attention_geometry *geometry, int64_t at);
+
 /* How the keys of a tile are cut into parts (ptx/attention/wgmma/split.ptx), and of how many query heads it has rows
  * (ptx/attention/wgmma/packed.ptx). */
 typedef struct attention_split {

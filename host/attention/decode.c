@@ -63,7 +63,7 @@ static attention_ranges count_blocks(const ptxpack_attention_desc *d, const atte
     attention_ranges s = {.group = d->heads_q / d->heads_kv, .row_tiles = count_row_tiles(d, rows_of(row))};
     s.tiles = (int64_t)d->batch * d->heads_kv * s.row_tiles;
     s.rows = s.group * d->seqlen_q;
-    s.first_key = g->limited_left ? larger(g->left_offset, 0) : 0;
+    s.first_key = g->limited_left ? larger(attention_planned_key(g, g->left_offset), 0) : 0;
     s.end = g->limited_right ? smaller(d->seqlen_kv, (int64_t)g->right_offset + d->seqlen_q) : d->seqlen_kv;
     s.tile_blocks = larger(divide_up(s.end - s.first_key, block_n), 1);
     if (g->varlen && attention_split_rows(d) > 0) /* in pages a tile may begin with a part of a block */
@@ -144,7 +144,9 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ROW_TILES", count_row_tiles(desc, l->rows) > 1);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
-    symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
+    const bool limited = g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1);
+    symbol_add(list, "LIMITED", limited);
+    symbol_add(list, "CHUNK", limited && g->chunk > 0);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
@@ -167,7 +169,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
                  (long long)rows, (int)d->seqlen_q, (int)(d->heads_q / d->heads_kv), (int)most);
         return line;
     }
-    if (attention_refuse_softcap(problem, row, line) != NULL)
+    if (attention_refuse_softcap(problem, row, line) != NULL || attention_refuse_chunk(d, g, line) != NULL)
         return line;
     for (int i = TENSOR_K; i <= TENSOR_V; i++)
         if (g->tensor[i].row > INT32_MAX / ELEMENT) {
@@ -238,7 +240,7 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->keys_end = (int32_t)s->end;
     a->left_offset = g->limited_left ? g->left_offset : -last; /* never binds */
     a->right_offset = g->limited_right ? g->right_offset : d->seqlen_kv;
-    a->full_from = a->left_offset + last;
+    a->full_from = (int32_t)attention_first_key(g, a->left_offset + last);
     a->full_to = (int32_t)smaller(s->end, (int64_t)a->right_offset + 1);
     a->tile_blocks = (int32_t)s->tile_blocks;
     a->tile_padded = (int32_t)s->tile_padded;
@@ -267,6 +269,12 @@ static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention
     to->seqlen_kv = d->seqlen_kv;
 }
 
+static void fill_chunks(attention_decode_arguments *to, const attention_geometry *g)
+{
+    const attention_chunks_arguments from = attention_count_chunks(g);
+    ATTENTION_CHUNKS(ARGUMENT_COPY, );
+}
+
 /* Counters of the parts, in whole 16 bytes. */
 static uint64_t counter_bytes(uint64_t grid) { return (sizeof(uint32_t) * grid + 15) / 16 * 16; }
 
@@ -281,6 +289,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_tensors(&plan->arguments.decode, plan->geometry.tensor);
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
     fill_lengths(&plan->arguments.decode, d, &plan->geometry);
+    fill_chunks(&plan->arguments.decode, &plan->geometry);
     head->grid[0] = (uint32_t)s.grid;
     if (splits_tiles(&s) || plan->geometry.varlen) {
         uint64_t rows = (uint64_t)rows_of(row);
@@ -318,9 +327,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; causal softcap, the same padded; causal sinks, small pages sinks padded; causal ALiBi,
- * lengths ALiBi; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
+ * lengths ALiBi; chunks, small pages chunks padded; pages, small pages softcap padded; several tiles of rows: causal softcap padded, small pages
  * softcap padded: the other builds lie between these. */
-static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 20, 27, 95, 115};
+static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 440, 453, 20, 27, 95, 115};
 enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {

@@ -10,13 +10,13 @@ const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, before
- * sinks, and before hooks. */
+ * sinks, before chunks, and before hooks. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
     .size = sizeof(ptxpack_attention_desc),
     .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append),
-              offsetof(ptxpack_attention_desc, score_mod)},
+              offsetof(ptxpack_attention_desc, chunk)},
 };
 const plan_struct attention_buffers_struct = {
     .name = "buffers",
@@ -129,7 +129,7 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
     out->varlen = is_varlen(d);
     out->bottom_right = d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT ||
                         d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
-    out->reach_left = window && left >= 0 && left < most ? left : most;
+    out->reach_left = out->chunk > 0 ? 0 : window && left >= 0 && left < most ? left : most;
     out->reach_right = limited && right >= 0 && right < most ? right : most;
     out->array_bytes[ARRAY_STARTS_Q] = d->q_rows == PTXPACK_ROWS_PACKED ? starts : 0;
     out->array_bytes[ARRAY_STARTS_KV] = d->kv_rows == PTXPACK_ROWS_PACKED ? starts : 0;
@@ -256,6 +256,25 @@ const char *attention_refuse_reach(const ptxpack_attention_desc *d, const attent
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes lengths up to %d; %s is %d", (int)MOST_ROWS,
                 many_q ? "seqlen_q" : "seqlen_kv", (int)(many_q ? d->seqlen_q : d->seqlen_kv));
+    return line;
+}
+
+attention_chunks_arguments attention_count_chunks(const attention_geometry *g)
+{
+    attention_chunks_arguments a = {.chunk = g->chunk};
+    if (g->chunk > 0)
+        attention_inverse(g->chunk, &a.chunk_inverse, &a.chunk_shift);
+    return a;
+}
+
+const char *attention_refuse_chunk(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                   char line[PLAN_LINE])
+{
+    enum { MOST_KEYS = (1 << 30) - 4096 }; /* tiles have rows beyond the last one */
+    if (g->chunk == 0 || d->seqlen_kv <= MOST_KEYS)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes up to %d keys with chunks; seqlen_kv is %d", (int)MOST_KEYS,
+                (int)d->seqlen_kv);
     return line;
 }
 

@@ -20,6 +20,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "PAGED", desc->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
     symbol_add(list, "LIMITED_RIGHT", g->varlen || g->limited_right || g->limited_left);
+    symbol_add(list, "CHUNK", g->chunk > 0);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
@@ -48,7 +49,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     attention_tiles               tiles;
-    if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL)
+    if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL ||
+        attention_refuse_chunk(desc, geometry, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
@@ -104,6 +106,12 @@ static void fill_lengths(attention_mma_arguments *to, const ptxpack_attention_de
     to->lse_batch = attention_lse_batch(d);
 }
 
+static void fill_chunks(attention_mma_arguments *to, const attention_geometry *g)
+{
+    const attention_chunks_arguments from = attention_count_chunks(g);
+    ATTENTION_CHUNKS(ARGUMENT_COPY, );
+}
+
 /* The grid is all tiles of all heads, of sequences as long as the descriptor says. */
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
@@ -120,6 +128,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         return ptxpack_fail(problem->handle, status, "%s", line);
     fill_arguments(a, desc, &plan->geometry);
     fill_lengths(a, desc, &plan->geometry);
+    fill_chunks(a, &plan->geometry);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
@@ -152,9 +161,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
- * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; lengths, pages softcap padded: the other builds lie
+ * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded: the other builds lie
  * between these. */
-static const uint16_t       corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 16, 23};
+static const uint16_t corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 441, 450, 16, 23};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",

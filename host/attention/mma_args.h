@@ -24,16 +24,25 @@
     X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")
 
 /* What they have for scores, at their ends. */
-typedef struct attention_aux {
-    uint64_t address[8];
-} attention_aux;
 #define ATTENTION_HEADS(X, S)                                                                          \
     X(S, uint64_t, sinks,         "ARG_SINKS")         /* with SINKS: device address */                \
     X(S, uint64_t, slopes,        "ARG_SLOPES")        /* with ALIBI, from here on: device address */  \
     X(S, float,    alibi_in,      "ARG_ALIBI_IN")      /* 1 / scale, or 1 / softcap */                 \
-    X(S, int32_t,  alibi_diagonal, "ARG_ALIBI_DIAGONAL") /* seqlen_kv - seqlen_q */                    \
-    X(S, attention_aux, aux,      "ARG_AUX")           /* with hooks, from here on */                  \
-    X(S, float,    hook_scale,    "ARG_HOOK_SCALE")    /* scale, or softcap */
+    X(S, int32_t,  alibi_diagonal, "ARG_ALIBI_DIAGONAL") /* seqlen_kv - seqlen_q */
+
+/* What they have at the end of all with CHUNK. */
+#define ATTENTION_CHUNKS(X, S)                                                                         \
+    X(S, int32_t,  chunk,         "ARG_CHUNK")         /* keys; the left limit is a row's position */  \
+    X(S, int32_t,  chunk_inverse, "ARG_CHUNK_INVERSE") /* attention_inverse */                         \
+    X(S, int32_t,  chunk_shift,   "ARG_CHUNK_SHIFT")
+
+/* What they have after that with hooks. */
+typedef struct attention_aux {
+    uint64_t address[8];
+} attention_aux;
+#define ATTENTION_HOOKS(X, S)                                                                          \
+    X(S, float,         hook_scale, "ARG_HOOK_SCALE")  /* scale, or softcap */                         \
+    X(S, attention_aux, aux,        "ARG_AUX")
 
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
@@ -68,11 +77,14 @@ typedef struct attention_aux {
     ATTENTION_ARRAYS(X, S)                             /* from here on with VARLEN */                  \
     X(S, int64_t,  lse_batch,     "ARG_LSE_BATCH")     /* elements */                                  \
     ATTENTION_LENGTHS(X, S)                                                                            \
-    ATTENTION_HEADS(X, S)
+    ATTENTION_HEADS(X, S)                                                                              \
+    ATTENTION_CHUNKS(X, S)                                                                             \
+    ATTENTION_HOOKS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
 ARGUMENT_STRUCT(ATTENTION_HEADS, attention_heads_arguments);
+ARGUMENT_STRUCT(ATTENTION_CHUNKS, attention_chunks_arguments);
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 
 /* clang-format off */
@@ -134,7 +146,9 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  row_tiles,     "ARG_ROW_TILES")     /* with ROW_TILES: of a key head */             \
     X(S, int32_t,  row_tiles_inverse, "ARG_ROW_TILES_INVERSE")                                         \
     X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")                                             \
-    ATTENTION_HEADS(X, S)
+    ATTENTION_HEADS(X, S)                                                                              \
+    ATTENTION_CHUNKS(X, S)                                                                             \
+    ATTENTION_HOOKS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

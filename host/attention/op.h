@@ -25,14 +25,16 @@ extern const plan_op     attention_op; /* its descriptor is a ptxpack_attention_
 extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
- * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key behind a query.  Builds with two of softcap, sinks and ALiBi are not
+ * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
+ * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,
     ATTENTION_SINKS_BUILDS = 4 * ATTENTION_BUILD_KINDS,
     ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,
-    ATTENTION_BUILDS = ATTENTION_PAST_BUILDS + 2 * ATTENTION_BUILD_KINDS
+    ATTENTION_CHUNK_BUILDS = ATTENTION_PAST_BUILDS + 2 * ATTENTION_BUILD_KINDS,
+    ATTENTION_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS
 };
 
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */
@@ -42,6 +44,8 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
 /* What kernels are told of sequences with lengths of their own; all 0 of others. */
 attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *desc,
                                                   const attention_geometry     *geometry);
+/* What kernels are told of chunks; all 0 without. */
+attention_chunks_arguments attention_count_chunks(const attention_geometry *geometry);
 /* From one sequence to the next in the LSE, in elements. */
 int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */

@@ -299,11 +299,11 @@ static key_range keys_of(const attention_reference *r, int32_t batch, int64_t ro
 {
     const attention_geometry *g = &r->geometry;
     const attention_sequence *s = &r->sequences[batch];
-    int64_t                   first = g->limited_left ? row + g->left_offset : 0;
+    int64_t                   first = g->limited_left ? attention_first_key(g, row + g->left_offset) : 0;
     int64_t                   end = g->limited_right ? row + g->right_offset + 1 : s->keys;
     if (g->varlen) {
         int64_t diagonal = row + (g->bottom_right ? s->keys - s->queries : s->first);
-        first = diagonal - g->reach_left;
+        first = s->first + attention_first_key(g, diagonal - g->reach_left - s->first);
         end = diagonal + g->reach_right + 1;
     }
     first = first > s->first ? first : s->first;

@@ -33,6 +33,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "PAGED", ((const ptxpack_attention_desc *)problem->desc)->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "LIMITED_LEFT", attention_masks_left(g));
     symbol_add(list, "LIMITED_RIGHT", attention_masks_right(g));
+    symbol_add(list, "CHUNK", g->chunk > 0);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
     symbol_add(list, "ALIBI", attention_has_alibi(g));
@@ -130,7 +131,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
-        refuse_scores(geometry, row, line) != NULL)
+        refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -182,6 +183,12 @@ static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_
     to->k_apart = attention_wgmma_rows_apart(d, &t[TENSOR_K]);
     to->v_apart = attention_wgmma_rows_apart(d, &t[TENSOR_V]);
     to->o_apart = attention_wgmma_rows_apart(d, &t[TENSOR_O]);
+}
+
+static void fill_chunks(attention_wgmma_arguments *to, const attention_geometry *g)
+{
+    const attention_chunks_arguments from = attention_count_chunks(g);
+    ATTENTION_CHUNKS(ARGUMENT_COPY, );
 }
 
 /* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
@@ -263,6 +270,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_numbers(&plan->arguments.wgmma, &packed, &plan->geometry, &tiles);
     plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
+    fill_chunks(&plan->arguments.wgmma, &plan->geometry);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
@@ -305,10 +313,11 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
  * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
  * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, with a window;
- * of the past causal, with a window and lengths, in parts causal, packed heads with a window: the others lie between these. */
-static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,
-                                   41,  44,  48,  53,  72,  77,  80,  85,  88,  97,  116, 129,
-                                   136, 141, 192, 200, 224, 264, 268, 354, 368, 376, 400};
+ * of the past causal, with a window and lengths, in parts causal, packed heads with a window; chunks,
+ * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages: the others lie between these. */
+static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,
+                                   48,  53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200,
+                                   224, 264, 268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494};
 enum { EQUAL_LENGTHS = 7 }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {

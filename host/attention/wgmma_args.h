@@ -41,7 +41,9 @@
     X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* in the workspace, in units of 16 bytes */             \
     X(S, int32_t,             slots,         "ARG_SLOTS")         /* the same */                                           \
     X(S, int32_t,             group_shift,   "ARG_GROUP_SHIFT")   /* with PACKED_HEADS: log2 of the heads in a tile */     \
-    ATTENTION_HEADS(X, S)
+    ATTENTION_HEADS(X, S)                                                                                                  \
+    ATTENTION_CHUNKS(X, S)                                                                                                 \
+    ATTENTION_HOOKS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

@@ -55,7 +55,8 @@ static const int pairs[][4] = {
     {799, 3},        {128, 217},      {108, 256},      {113, 211},      {113, 203},
     {128, 192},      {113, 128},      {64, 128},       {239, 1},        {1, 1},
     {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* few query rows */
-    {15, 330}, /* several tiles of rows of decode.ptx */
+    {15, 330},  /* several tiles of rows of decode.ptx */
+    {190, 638}, /* warpgroups whose chunks begin many blocks of keys apart */
     {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1},
     {64, 130, 4, 1}, {9, 150, 12, 2}, {3, 130, 32, 1},
 };
@@ -68,7 +69,7 @@ enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
-/* Which keys a query sees, with which softcap, sinks or ALiBi.  Every case runs with the plain masks; some cases also run
+/* Which keys a query sees, with which softcap, sinks, ALiBi or chunks.  Every case runs with the plain masks; some cases also run
  * with the others, windows smaller and larger than any tile and softcaps (mask_in_matrix). */
 typedef struct masking {
     const char  *name;
@@ -77,28 +78,38 @@ typedef struct masking {
     float        softcap;
     bool         brief; /* runs on the emulated driver, too, for every row of the table */
     uint32_t     options;
+    int32_t      chunk;
 } masking;
 static const masking masks[] = {
-    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true, 0},
-    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true, 0},
-    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, 0},
-    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true, 0},
-    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true, 0},
-    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false, 0},
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true, 0, 0},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true, 0, 0},
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, 0, 0},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true, 0, 0},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true, 0, 0},
+    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false, 0, 0},
     /* the last of 64 rows sees all but the first key of a block of 128 */
-    {"window 62,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 62, -1, 0, false, 0},
-    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false, 0},
-    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false, 0},
-    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false, 0},
-    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false, 0},
-    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false, 0},
-    {"bottom-right sinks", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_SINKS},
-    {"full sinks", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_SINKS},
-    {"window 33,9 top-left softcap 15 sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false, PTXPACK_SINKS},
-    {"bottom-right alibi", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_ALIBI},
-    {"full alibi", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_ALIBI},
+    {"window 62,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 62, -1, 0, false, 0, 0},
+    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false, 0, 0},
+    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false, 0, 0},
+    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false, 0, 0},
+    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false, 0, 0},
+    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false, 0, 0},
+    {"bottom-right sinks", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_SINKS, 0},
+    {"full sinks", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_SINKS, 0},
+    {"window 33,9 top-left softcap 15 sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false, PTXPACK_SINKS, 0},
+    {"bottom-right alibi", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, PTXPACK_ALIBI, 0},
+    {"full alibi", PTXPACK_MASK_NONE, 0, 0, 0, false, PTXPACK_ALIBI, 0},
     {"window 33,9 top-left softcap 15 alibi sinks", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, false,
-     PTXPACK_ALIBI | PTXPACK_SINKS},
+     PTXPACK_ALIBI | PTXPACK_SINKS, 0},
+    /* within a block of keys; tiles of rows in several chunks; of one key; a multiple of every block */
+    {"bottom-right chunk 48", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true, 0, 48},
+    {"bottom-right chunk 1", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, false, 0, 1},
+    {"bottom-right softcap 15 chunk 100 sinks", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15, false,
+     PTXPACK_SINKS, 100},
+    {"bottom-right chunk 65 alibi", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, false, PTXPACK_ALIBI, 65},
+    {"bottom-right chunk 128", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, false, 0, 128},
+    {"bottom-right chunk 160", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, false, 0, 160},
+    {"bottom-right chunk 512", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, false, 0, 512},
 };
 enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
 
@@ -140,7 +151,7 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return d == 128 && !c->quick;
     if (rows == 8) /* only in parts */
         return d == 64 && !c->quick;
-    if (rows == 15)
+    if (rows == 15 || rows == 190)
         return d == 64 || d == 128 || d == 256;
     if (rows == 7)
         return d == 64 || (keys == 300 && (d == 256 || d == 128));
@@ -175,10 +186,13 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
 {
     const ptxpack_attention_desc *d = &a->desc;
     bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
-    bool                          few = d->seqlen_q == 4 || d->seqlen_q == 15,
-         many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
+    bool few = d->seqlen_q == 4 || d->seqlen_q == 15, many = d->seqlen_q == 190 || d->seqlen_q == 256 ||
+                                                             d->seqlen_q == 640 || d->seqlen_q == 799 ||
+                                                             d->seqlen_q == 1023;
     if (c->brief && heads_are_packed(d)) /* of the masks that the emulated driver runs some, in turn */
         return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
+    if (c->brief && d->seqlen_q == 190)
+        return masks[mask].chunk > 160;
     if (mask < PLAIN_MASKS)
         return true;
     if ((masks[mask].options & PTXPACK_ALIBI) != 0 && d->dtype == PTXPACK_E4M3)
@@ -190,7 +204,7 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
         return false;
     /* several blocks of keys: windows that span more than one, and for some rows narrow ones */
     if (c->brief && d->seqlen_q == 256)
-        return masks[mask].left > 100 ||
+        return masks[mask].left > 100 || masks[mask].chunk == 160 ||
                (d->head_dim == 64 && (masks[mask].left == 20 || masks[mask].left == 62));
     if (c->brief)
         return masks[mask].brief ? partial || few || d->seqlen_q == 799 : (partial || few) && d->head_dim == 64;
@@ -449,6 +463,7 @@ static void set_mask(problem *p, int mask)
     p->a.desc.window_right = masks[mask].right;
     p->a.desc.softcap = masks[mask].softcap;
     p->a.desc.options = masks[mask].options;
+    p->a.desc.chunk = masks[mask].chunk;
     p->want = p->by_mask[mask];
 }
 

@@ -204,6 +204,7 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
     images->desc.window_left = masked->window_left;
     images->desc.window_right = masked->window_right;
     images->desc.softcap = masked->softcap;
+    images->desc.chunk = masked->chunk;
     images->desc.options = masked->options;
     images->desc.split_rows = masked->split_rows;
     snprintf(images->line, sizeof images->line, "no memory");

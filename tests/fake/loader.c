@@ -24,7 +24,7 @@ struct ptxpack {
 
 struct ptxpack_kernel {
     ptxpack_kernel_info    info;
-    bool                   bf16, limited_left, limited_right, softcap, sinks, alibi;
+    bool                   bf16, chunk, limited_left, limited_right, softcap, sinks, alibi;
     bool                   a_column, b_column, has_c, has_bias;
     int64_t                activation;
     struct ptxpack_kernel *next;
@@ -103,6 +103,7 @@ ptxpack_status ptxpack_kernel_load_source(ptxpack *handle, const ptxpack_kernel_
     kernel->bf16 = value_of(symbols, count, "BF16") == 1;
     kernel->limited_left = value_of(symbols, count, "LIMITED_LEFT") == 1;
     kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;
+    kernel->chunk = value_of(symbols, count, "CHUNK") == 1;
     kernel->softcap = value_of(symbols, count, "SOFTCAP") == 1;
     kernel->sinks = value_of(symbols, count, "SINKS") == 1;
     kernel->alibi = value_of(symbols, count, "ALIBI") == 1;
@@ -157,7 +158,8 @@ static const float *values_of(ptxpack_dtype type)
 static void find_keys(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int32_t row,
                       int32_t *first, int32_t *end)
 {
-    int32_t left = row + a->left_offset - (broken("window") ? 1 : 0);
+    int32_t left = row + a->left_offset;
+    left -= (kernel->chunk && left > 0 ? left % a->chunk : 0) + (broken("window") ? 1 : 0);
     int32_t right = row + a->right_offset + (broken("mask") ? 2 : 1);
     *first = kernel->limited_left && left > 0 ? left : 0;
     *end = kernel->limited_right && right < a->seqlen_kv ? right : a->seqlen_kv;

@@ -34,7 +34,7 @@ class Lent:
         return self.tensor.__dlpack__(**options)
 
 
-def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sinks=None, slopes=None):
+def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sinks=None, slopes=None, chunk=0):
     """o [rows, heads, dim] and lse [heads, rows] of one sequence."""
     rows, keys = len(q), len(k)
     q, k, v = (x.astype("float16").astype("float64") for x in (q, k, v))
@@ -44,6 +44,8 @@ def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None, sink
     left, right = window[0], 0 if causal else window[1]
     distance = numpy.arange(keys)[None] - numpy.arange(rows)[:, None] - (keys - rows)
     seen = ((right < 0) | (distance <= right)) & ((left < 0) | (distance >= -left))
+    if chunk:
+        seen &= numpy.arange(keys)[None] // chunk == (numpy.arange(rows)[:, None] + keys - rows) // chunk
     s = s if slopes is None else s - numpy.array(slopes)[:, None, None] * abs(distance)
     s = numpy.where(seen, s, -numpy.inf)
     with numpy.errstate(invalid="ignore", divide="ignore"):
@@ -118,9 +120,10 @@ class Varlen(unittest.TestCase):
         batch = Batch((2, 0, 1, 3, 1), (5, 4, 0, 40, 1))
         q, k, v, n, m = (batch.packed("q"), batch.packed("k"), batch.packed("v"), batch.starts(batch.lengths_q),
                          batch.starts(batch.lengths_k))
-        for options in ({}, {"causal": True}, {"window_size": (7, 2)}, {"softcap": 3.0, "softmax_scale": 0.5, "causal": True}):
+        for options in ({}, {"causal": True}, {"window_size": (7, 2)}, {"softcap": 3.0, "softmax_scale": 0.5, "causal": True},
+                        {"causal": True, "attention_chunk": 3}):
             with self.subTest(options):
-                mine = {{"window_size": "window", "softmax_scale": "scale"}.get(x, x): y for x, y in options.items()}
+                mine = {{"window_size": "window", "softmax_scale": "scale", "attention_chunk": "chunk"}.get(x, x): y for x, y in options.items()}
                 o, lse, none = flash_attn_varlen_func(q, k, v, n, m, 3, 40, return_attn_probs=True, **options)
                 self.assertEqual((none, lse.shape), (None, (HEADS, 7)))
                 batch.expect_packed(self, o, lse, **mine)
@@ -147,6 +150,20 @@ class Varlen(unittest.TestCase):
                                             return_softmax_lse=True, scheduler_metadata=None, fa_version=2, q_descale=ints([1]),
                                             k_descale=ints([1]), v_descale=None, num_splits=0, s_aux=None)
             batch.expect_packed(self, o, lse, causal=True)
+
+    def test_chunks(self):
+        """In pages, and of a cache with rows before its first key."""
+        batch = Batch((1, 2, 1, 1), (17, 64, 0, 3))
+        k, v, table = batch.paged(16, 4)
+        o = flash_attn_varlen_func(batch.packed("q"), k, v, batch.starts(batch.lengths_q), None, 2, 64, causal=True,
+                                   seqused_k=ints(batch.lengths_k), block_table=table, attention_chunk=16)
+        batch.expect_packed(self, o, causal=True, chunk=16)
+        batch = Batch((2, 2), (11, 20))
+        for chunk in (0, 4, 19):
+            o = flash_attn_with_kvcache(batch.dense("q", 2), *(half(numpy.pad(batch.dense(x, 20).numpy(), ((0, 0), (3, 0), (0, 0), (0, 0))))
+                                                               for x in "kv"),
+                                        cache_seqlens=ints([14, 23]), cache_leftpad=ints([3, 3]), causal=True, attention_chunk=chunk)
+            batch.expect_dense(self, o, causal=True, chunk=chunk)
 
     def test_sinks(self):
         """Packed, in pages, and of a cache, under the names of vLLM and of flash-attn 4."""
@@ -331,9 +348,11 @@ class Refusals(unittest.TestCase):
     def test_what_is_not_supported(self):
         batch = Batch((1, 1), (5, 5))
         q, k = batch.dense("q", 1), batch.dense("k", 5)
-        for name, value in (("dropout_p", 0.1), ("attention_chunk", 8), ("qv", q)):
+        for name, value in (("dropout_p", 0.1), ("cp_rank", 1), ("qv", q)):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_func: %s is not supported" % name):
                 flash_attn_func(q, k, k, **{name: value})
+        with self.assertRaisesRegex(NotImplementedError, "attention_chunk needs causal=True"):
+            flash_attn_func(q, k, k, attention_chunk=8)
         for name in ("rotary_seqlens", "qv"):
             with self.assertRaisesRegex(NotImplementedError, "flash_attn_with_kvcache: %s is not supported" % name):
                 flash_attn_with_kvcache(q, k, k, **{name: k})

@@ -109,6 +109,9 @@ class Attention(unittest.TestCase):
                 ({"window": (-1, -1)}, lambda i, j: True),
                 ({"window": (2, None), "align": "top-left"}, lambda i, j: i - 2 <= j),
                 ({"window": (4, 4), "causal": True}, lambda i, j: i + late - 4 <= j <= i + late),
+                ({"causal": True, "attention_chunk": 5}, lambda i, j: (i + late) // 5 * 5 <= j <= i + late),
+                ({"causal": True, "attention_chunk": 1, "softcap": 2.0}, lambda i, j: j == i + late),
+                ({"causal": True, "attention_chunk": 2**31 - 1}, lambda i, j: j <= i + late),
                 ({"window": (2**40, 1), "softcap": 2.0, "scale": 0.5}, lambda i, j: j <= i + late + 1)):
             with self.subTest(options):
                 o, lse = ptxpack.attention(*problem.arrays, return_lse=True, **options)
@@ -624,6 +627,10 @@ class Refusals(unittest.TestCase):
         self.refused(wrong, "align is 'left'", *arrays, align="left")
         for window in ((1, 2, 3), "ab", 1.5, (1.5, 2)):
             self.refused(wrong, "window is", *arrays, window=window)
+        for chunk in (-1, 2**31, 1.5, "ab"):
+            self.refused(wrong, "attention_chunk is", *arrays, causal=True, attention_chunk=chunk)
+        for other in ({}, {"causal": True, "window": 3}, {"causal": True, "align": "top-left"}):
+            self.refused(ptxpack.Unsupported, "attention_chunk needs causal=True", *arrays, attention_chunk=8, **other)
         self.refused(wrong, "out is f16 .*, and must be", *arrays, out=Interface("f16", (1, 9, 2, 8)))
         self.refused(wrong, "out is f32", *arrays, out=Interface("f32", (1, 9, 2, 16)))
         for form in (Interface, Lender):

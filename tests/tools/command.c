@@ -306,13 +306,15 @@ static const struct {
     ptxpack_mask mask;
     int32_t      left, right;
     float        softcap;
+    int32_t      chunk;
 } maskings[] = {
-    {"", PTXPACK_MASK_NONE, 0, 0, 0},
-    {"--causal top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
-    {"--causal", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
-    {"--window 2,1 --align top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 2, 1, 0},
-    {"--window 3,none --softcap 2.5", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 3, -1, 2.5f},
-    {"--window=-1,0 --align bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 0, 0},
+    {"", PTXPACK_MASK_NONE, 0, 0, 0, 0},
+    {"--causal top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
+    {"--causal", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
+    {"--causal --chunk 2", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 2},
+    {"--window 2,1 --align top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 2, 1, 0, 0},
+    {"--window 3,none --softcap 2.5", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 3, -1, 2.5f, 0},
+    {"--window=-1,0 --align bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 0, 0, 0},
 };
 enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
 
@@ -334,6 +336,7 @@ static void compare_with_reference(ptxpack_dtype dtype, int mask, const void *q,
         .window_left = maskings[mask].left,
         .window_right = maskings[mask].right,
         .softcap = maskings[mask].softcap,
+        .chunk = maskings[mask].chunk,
     };
     assert_int_equal(ptxpack_attention_reference(&d, q, k, v, NULL, want, want_lse), PTXPACK_OK);
     read_results(dtype, bhsd, o, lse);

@@ -89,6 +89,9 @@ attention_mask_text attention_mask_name(const ptxpack_attention_desc *d)
 {
     attention_mask_text name = mask_alone(d);
     size_t              length = strlen(name.text);
+    if (d->chunk > 0)
+        snprintf(name.text + length, sizeof name.text - length, ", chunk %d", (int)d->chunk);
+    length = strlen(name.text);
     if (d->softcap > 0)
         snprintf(name.text + length, sizeof name.text - length, ", softcap %g", (double)d->softcap);
     length = strlen(name.text);
@@ -107,6 +110,8 @@ void attention_mask_report(report *r, const ptxpack_attention_desc *d)
         report_int(r, "window_left", d->window_left);
         report_int(r, "window_right", d->window_right);
     }
+    if (d->chunk > 0)
+        report_int(r, "chunk", d->chunk);
     if (d->softcap > 0)
         report_real(r, "softcap", d->softcap);
     if ((d->options & PTXPACK_SINKS) != 0)

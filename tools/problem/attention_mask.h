@@ -8,6 +8,7 @@
 
 #define WINDOW_OPTION_HELP  "LEFT,RIGHT  keys that a query sees left and right of its own; none: no limit"
 #define ALIGN_OPTION_HELP   "top-left|bottom-right  --window puts query 0 on key 0, or last on last (default)"
+#define CHUNK_OPTION_HELP   "N  with --causal: queries see the keys of their own chunk of N positions alone"
 #define SOFTCAP_OPTION_HELP "X  scores s become X tanh(s / X)"
 
 typedef struct attention_mask_words {
@@ -19,11 +20,11 @@ typedef struct attention_mask_words {
 bool attention_mask_parse(const char *subcommand, const attention_mask_words *words,
                           ptxpack_attention_desc *desc);
 
-/* Such as "full", "causal top-left, softcap 15", "window 1023,0 bottom-right, sinks", "window none,0 top-left". */
+/* Such as "full", "causal top-left, softcap 15", "causal bottom-right, chunk 8192", "window 1023,0 bottom-right, sinks", "window none,0 top-left". */
 typedef struct attention_mask_text {
     char text[96];
 } attention_mask_text;
 attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
-/* Reports the mask, its window, softcap, sinks and ALiBi as values; {mask_name} is the words above. */
+/* Reports the mask, its window, chunk, softcap, sinks and ALiBi as values; {mask_name} is the words above. */
 void attention_mask_report(report *r, const ptxpack_attention_desc *desc);
 #endif

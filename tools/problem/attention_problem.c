@@ -56,6 +56,11 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("-o and --lse: both name %s", s->o);
     if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
         return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
+    if (s->chunk < 0 || s->chunk > INT32_MAX)
+        return REFUSE("--chunk: %lld is not between 0 (off) and %d", (long long)s->chunk, INT32_MAX);
+    if (s->chunk > 0 && d->mask != PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
+        return REFUSE("--chunk goes with --causal bottom-right");
+    d->chunk = (int32_t)s->chunk;
     if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
     if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)

@@ -37,6 +37,7 @@ typedef struct attention_settings {
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
+    int64_t                 chunk; /* 0: off */
     int64_t                 pack;
     bool                    verify, json;
 } attention_settings;
@@ -54,6 +55,7 @@ typedef struct attention_settings {
         {"causal", OPTION_MAYBE, &(s)->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},          \
         {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                       \
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
+        {"chunk", OPTION_INT, &(s)->chunk, CHUNK_OPTION_HELP},                                                \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
         {"sinks", OPTION_TEXT, &(s)->heads.sinks, SINKS_OPTION_HELP},                                         \
         {"alibi", OPTION_MAYBE, &(s)->heads.alibi, ALIBI_OPTION_HELP},                                        \

@@ -86,12 +86,15 @@ static const struct masking {
     ptxpack_mask mask;
     int32_t      left, right;
     float        softcap;
+    int32_t      chunk;
 } masks[] = {
-    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
-    {"full", PTXPACK_MASK_NONE, 0, 0, 0},
-    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0},
-    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
-    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15},
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0, 0},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, 0},
+    {"bottom-right chunk 40", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 40},
+    {"bottom-right softcap 15 chunk 64", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15, 64},
 };
 static const lengths_append appends[] = {
     /* new rows, rotary_dim, options, packed, in place, stated */
@@ -112,6 +115,7 @@ enum {
     HOOK_STORAGES = sizeof storages / sizeof storages[0],
     STORAGES = HOOK_STORAGES - 1,
     MASKS = sizeof masks / sizeof masks[0],
+    MASKS_IN_TURN = 5, /* those without chunks */
     APPENDS = sizeof appends / sizeof appends[0]
 };
 
@@ -119,7 +123,7 @@ typedef struct lengths_case {
     int shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
 } lengths_case;
 
-/* On the emulated driver every shape has every storage once, with masks in turn; every storage has every second append once,
+/* On the emulated driver every shape has every storage once, with masks in turn, and some with chunks; every storage has every second append once,
  * with shapes in turn. */
 static bool in_matrix(const check *c, const lengths_case *a)
 {
@@ -130,15 +134,17 @@ static bool in_matrix(const check *c, const lengths_case *a)
         return false; /* wgmma.ptx does not take them */
     if (a->hook <
         CHECK_HOOKS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
-        return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS == a->mask &&
+        return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS_IN_TURN == a->mask &&
                (a->storage == STORAGES
                     ? (a->shape + a->hook) % 4 == 1
                     : (a->shape + a->hook) % 2 == 0 && (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
+    if (a->append == APPENDS && a->mask >= MASKS_IN_TURN)
+        return !few || (a->shape + 3 * a->storage) % 10 == 5 * (a->mask - MASKS_IN_TURN);
     if (a->append == APPENDS)
-        return !few || (a->shape + a->storage) % MASKS == a->mask;
+        return !few || (a->shape + a->storage) % MASKS_IN_TURN == a->mask;
     if (s->kv_rows == PTXPACK_ROWS_PACKED || (s->options & PTXPACK_LENGTHS_KV) == 0)
         return false; /* there is no append to these */
-    return (a->shape + a->storage + a->append) % MASKS == a->mask &&
+    return (a->shape + a->storage + a->append) % MASKS_IN_TURN == a->mask &&
            (!few || ((a->storage + a->append) % 2 == 0 &&
                      (5 * a->storage + 7 * a->append) / 2 % WHOLE_SHAPES == a->shape));
 }
@@ -192,6 +198,7 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .window_left = m->left,
                                 .window_right = m->right,
                                 .softcap = m->softcap,
+                                .chunk = m->chunk,
                                 .options = options_of(a),
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
@@ -352,12 +359,13 @@ static bool run_rows(check *c, lengths_image *image, lengths_runs *runs, const e
 static void run_case(check *c, const lengths_case *a, const char *name)
 {
     ptxpack_attention_desc d = describe(c, a);
-    random_state  random = random_start(c->seed + (uint64_t)((a->shape * STORAGES + a->storage) * MASKS));
-    bool          appends_rows = a->append < APPENDS;
-    int           rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
-    lengths_image image;
-    lengths_runs  runs;
-    expected      e = {NULL, 0, NULL, NULL, NULL};
+    random_state           random = random_start(c->seed +
+                                                 (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
+    bool                   appends_rows = a->append < APPENDS;
+    int                    rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
+    lengths_image          image;
+    lengths_runs           runs;
+    expected               e = {NULL, 0, NULL, NULL, NULL};
     if (!lengths_image_open(&image, &d, &storages[a->storage]) ||
         (appends_rows && !lengths_append_open(&image, &appends[a->append])) || !lengths_runs_open(&runs)) {
         check_broken(c, name, image.line);

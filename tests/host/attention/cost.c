@@ -44,7 +44,7 @@ static int64_t visited(const ptxpack_attention_desc *d, const attention_geometry
     int64_t first = INT64_MAX, last = -1;
     for (int64_t i = tile * m; i < tile * m + m && i < d->seqlen_q; i++)
         for (int64_t j = 0; j < d->seqlen_kv; j++)
-            if ((!g->limited_left || j >= i + g->left_offset) &&
+            if ((!g->limited_left || j >= attention_first_key(g, i + g->left_offset)) &&
                 (!g->limited_right || j <= i + g->right_offset)) {
                 first = j / n < first ? j / n : first;
                 last = j / n > last ? j / n : last;
@@ -88,6 +88,52 @@ static void blocks_are_counted(void **state)
                 compare_blocks(&d, 192, 48);
                 compare_blocks(&d, 128, 80);
             }
+}
+
+/* With chunks tile by tile, where they are many a part of them; the longest and the shortest are real tiles. */
+static void blocks_of_chunks_are_counted(void **state)
+{
+    static const int32_t lengths[][2] = {{1, 300}, {100, 300}, {300, 100}, {257, 257}, {64, 513}, {513, 1000}};
+    static const int32_t chunks[] = {1, 7, 64, 100, 128, 256, 600};
+    (void)state;
+    for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
+        for (size_t c = 0; c < sizeof chunks / sizeof chunks[0]; c++) {
+            ptxpack_attention_desc d = problem(1, lengths[l][0], lengths[l][1], 1, 64);
+            d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+            d.chunk = chunks[c];
+            compare_blocks(&d, 64, 128);
+            compare_blocks(&d, 192, 48);
+            compare_blocks(&d, 128, 80);
+        }
+    ptxpack_attention_desc d = problem(1, 1 << 24, 1 << 24, 1, 64);
+    d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    d.chunk = 8192;
+    attention_geometry g = resolve(&d);
+    attention_blocks   b = attention_count_blocks(&d, &g, 64, 64);
+    assert_int_equal(b.tiles, 1 << 18);
+    assert_int_equal(b.longest, 128); /* not every tile is looked at */
+    assert_int_equal(b.shortest, 1);
+    assert_in_range(b.total, (2048 * (128 * 129 / 2)) / 100 * 99, (2048 * (128 * 129 / 2)) / 99 * 100);
+    d.seqlen_q = d.seqlen_kv = 1 << 17;
+    g = resolve(&d);
+    b = attention_count_blocks(&d, &g, 64, 64);
+    assert_int_equal(b.total, 16 * (128 * 129 / 2));
+    assert_int_equal(b.longest, 128);
+    assert_int_equal(b.shortest, 1);
+}
+
+/* With lengths in memory any chunk may be whole; with equal lengths the plan knows. */
+static void short_sequences_may_have_more_keys(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(1, 1, 8193, 1, 64);
+    d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    d.chunk = 8192;
+    attention_geometry g = resolve(&d);
+    assert_int_equal(attention_count_blocks(&d, &g, 64, 64).total, 1);
+    d.options = PTXPACK_LENGTHS_KV;
+    g = resolve(&d);
+    assert_int_equal(attention_count_blocks(&d, &g, 64, 64).total, 129);
 }
 
 /* The first row of a kernel with this HEAD_DIM and BLOCK_M (0: any). */
@@ -563,6 +609,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_counted),
+        cmocka_unit_test(blocks_of_chunks_are_counted),
+        cmocka_unit_test(short_sequences_may_have_more_keys),
         cmocka_unit_test(time_grows_with_the_problem),
         cmocka_unit_test(a_causal_mask_pays),
         cmocka_unit_test(a_window_pays),

@@ -39,24 +39,28 @@ static inline ptxpack *open_mock(const char *arch)
     return handle;
 }
 
-/* Every kind of mask and of softcap, for tests that compute with them. */
+/* Every kind of mask and of softcap, and chunks, for tests that compute with them. */
 typedef struct masking {
     ptxpack_mask mask;
     int32_t      left, right;
     float        softcap;
+    int32_t      chunk;
 } masking;
 static const masking maskings[] = {
-    {PTXPACK_MASK_NONE, 0, 0, 0},
-    {PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
-    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
-    {PTXPACK_MASK_WINDOW_TOP_LEFT, 3, 1, 0},
-    {PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 5, 0},
-    {PTXPACK_MASK_WINDOW_TOP_LEFT, 0, 0, 0},
-    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 9, -1, 0},
-    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 11, 2, 0},
-    {PTXPACK_MASK_NONE, 0, 0, 2},
-    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15},
-    {PTXPACK_MASK_WINDOW_TOP_LEFT, 12, 0, 0.5f},
+    {PTXPACK_MASK_NONE, 0, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 3, 1, 0, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 5, 0, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 0, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 9, -1, 0, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 11, 2, 0, 0},
+    {PTXPACK_MASK_NONE, 0, 0, 2, 0},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 12, 0, 0.5f, 0},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 5},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 1},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 3, INT32_MAX},
 };
 enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
 
@@ -66,6 +70,7 @@ static inline void set_masking(ptxpack_attention_desc *d, const masking *m)
     d->window_left = m->left;
     d->window_right = m->right;
     d->softcap = m->softcap;
+    d->chunk = m->chunk;
 }
 
 /* Below 0: key j lies before the keys that query row i sees; above 0: after them.  It follows attention.h
@@ -76,6 +81,8 @@ static inline int outside(const ptxpack_attention_desc *d, int i, int j)
     if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
         i += d->seqlen_kv - d->seqlen_q;
     if (window && d->window_left >= 0 && j < i - d->window_left)
+        return -1;
+    if (d->chunk > 0 && i >= 0 && j < i - i % d->chunk)
         return -1;
     return d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && j > i + d->window_right;
 }

@@ -66,6 +66,24 @@ static void huge_compact(ptxpack_attention_desc *d)
     d->head_dim = 256;
 }
 
+static void negative_chunk(ptxpack_attention_desc *d)
+{
+    d->mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    d->chunk = -1;
+}
+static void chunk_without_mask(ptxpack_attention_desc *d) { d->chunk = 1; }
+static void chunk_of_the_first_row(ptxpack_attention_desc *d)
+{
+    d->mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
+    d->chunk = 8192;
+}
+static void chunk_in_window(ptxpack_attention_desc *d)
+{
+    d->mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    d->chunk = 8192;
+}
+static void bad_reserved(ptxpack_attention_desc *d) { d->reserved = 3; }
+
 static const struct {
     void (*spoil)(ptxpack_attention_desc *desc);
     const char *line; /* what the detail must contain */
@@ -110,6 +128,11 @@ static const struct {
     {huge_stride, "k.batch: stride 9223372036854775800 times 2 overflows"},
     {huge_span, "v.batch: stride"},
     {huge_compact, "overflows"},
+    {negative_chunk, "chunk is -1; it must be at least 0"},
+    {chunk_without_mask, "chunk is 1, but mask 0 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
+    {chunk_of_the_first_row, "chunk is 8192, but mask 1 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
+    {chunk_in_window, "chunk is 8192, but mask 4 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
+    {bad_reserved, "reserved is 3; it must be 0"},
 };
 
 static void bad_descriptors_are_refused(void **state)
@@ -338,8 +361,9 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_mma_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_STARTS_Q"),
                          symbol(&a, "ARG_SOFTCAP_IN") + 4); /* the rest is VARLEN's */
-        assert_int_equal(symbol(&a, "ARG_BYTES"),
-                         symbol(&a, "ARG_SINKS") + 24 + 8 * 8 + 4); /* and the hooks' */
+        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_HOOK_SCALE"), symbol(&a, "ARG_CHUNK_SHIFT") + 4);
+        assert_int_equal(symbol(&a, "ARG_CHUNK"), symbol(&a, "ARG_SINKS") + 24); /* where other builds end */
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
                              symbol(&a, "PADDED"),
                          4);

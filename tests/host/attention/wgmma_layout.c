@@ -495,7 +495,8 @@ static void arguments(const row_case *c)
                   512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 +
                       4); /* .. without what heads have */
     expect_symbol(c, "ARG_BYTES",
-                  512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4 + 2 * 8 + 2 * 4 + 8 * 8 + 4);
+                  512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4 + 2 * 8 + 2 * 4 + 3 * 4 + 4 +
+                      8 * 8);
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 

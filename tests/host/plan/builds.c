@@ -164,6 +164,9 @@ static void every_attention_plan_is_listed(void **state)
                 desc.options = option;
                 chosen += plan_in_all_storages(handle, desc);
             }
+            desc.options = 0;
+            desc.chunk = desc.softcap == 0 && desc.mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT ? 100 : 0;
+            chosen += desc.chunk > 0 ? plan_in_all_storages(handle, desc) : 0;
         }
         ptxpack_close(handle);
     }

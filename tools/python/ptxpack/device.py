@@ -111,8 +111,9 @@ class _Device:
         refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
-    def _attention_plan(self, *problem: Any, append: Any = None) -> _Plan:
+    def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0) -> _Plan:
         desc = _attention_desc(*problem)
+        desc.chunk = chunk
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))

@@ -3,7 +3,7 @@
     from ptxpack.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 Arguments and results are those of flash-attn 2, with the further names of flash-attn 3 and of vLLM by keyword.  What they ask for
-and ptxpack does not have (dropout, chunks, slopes of ALiBi for each sequence) raises ptxpack.Unsupported, a NotImplementedError,
+and ptxpack does not have (dropout, slopes of ALiBi for each sequence) raises ptxpack.Unsupported, a NotImplementedError,
 which names the argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa, sm_margin,
 scheduler_metadata, fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library that
 ptxpack.attention takes; out= and stream= are as there.  s_aux and learnable_sink are the sinks of ptxpack.attention, also in 16 bits
@@ -20,11 +20,11 @@ from .operations import _Call, attention
 
 _NO_WINDOW = (-1, -1)
 _STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "scheduler_metadata", "fa_version"))
-_NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0}  # by which nothing is asked for
+_NEUTRAL = {"dropout_p": 0, "cp_world_size": 1, "cp_rank": 0}  # by which nothing is asked for
 _KNOWN = frozenset(("rotary_seqlens", "qv", "q_v", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
 _SINKS = ("s_aux", "learnable_sink", "sinks")  # names of the same
 _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM gives them for every type
-_FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes"}
+_FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes", "attention_chunk"}
 
 
 def _forwarded(function: str, q: Any, others: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, _AttentionBuffers, _GemmBuffers, _lock
+from .library import ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, Unsupported, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
@@ -139,6 +139,19 @@ def _mask_of(causal: bool, window: Any, align: str) -> tuple[int, int, int]:
     return _WINDOW[align], left, right
 
 
+def _chunk_of(chunk: Any, mask: int) -> dict[str, int]:
+    """The chunk of a descriptor, if there is one."""
+    try:
+        keys = operator.index(chunk or 0)
+    except TypeError:
+        keys = -1
+    if not 0 <= keys < 2**31:
+        raise ArgumentError("attention_chunk is %r, and must be a number from 0 on, below 2^31" % (chunk,))
+    if keys > 0 and mask != _CAUSAL["bottom-right"]:
+        raise Unsupported("PTXPACK_E_UNSUPPORTED", "attention_chunk needs causal=True and align='bottom-right', without a window")
+    return {"chunk": keys} if keys > 0 else {}
+
+
 def _strides_of(view: _View, order: Sequence[int]) -> tuple[int, ...]:
     """Of batch, row and head, as ptxpack_strides wants them; a stride of an extent of 1 is any."""
     strides = [view.strides[at] for at in order]
@@ -186,7 +199,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
-              alibi_slopes: Any = None, _append: Optional[_Append] = None) -> Any:
+              alibi_slopes: Any = None, attention_chunk: int = 0, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -194,6 +207,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     causal   query i sees no key after its own, where the last query and the last key belong together, or with
              align="top-left" the first
     window   (left, right): so many keys before its own and after it; None or -1: all.  A number: both
+    attention_chunk  with causal=True, without a window and align: the rows and keys of a sequence lie in chunks of so many
+             positions, and a query sees the keys of its own chunk alone; 0: off
     softcap  scores s become softcap tanh(s / softcap); 0: off
     scale    None: 1/sqrt(head_dim)
     dtype    "bf16", "f16" or "e4m3": what uint16 or uint8 stand for
@@ -252,10 +267,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
             raise ArgumentError("lse must be contiguous")
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
-    plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
-                                      *_mask_of(causal, window, align), float(softcap), strides,
+    mask = _mask_of(causal, window, align)
+    plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
-                                      **({} if _append is None else {"append": _append.part()}))
+                                      **({} if _append is None else {"append": _append.part()}),
+                                      **_chunk_of(attention_chunk, mask[0]))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
