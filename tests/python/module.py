@@ -10,6 +10,7 @@ import gc
 import itertools
 import math
 import os
+import pathlib
 import random
 import struct
 import subprocess
@@ -52,6 +53,21 @@ class Attention(unittest.TestCase):
         problem.expect(self, values_of(o), slopes=slopes, sinks=[1, 2])
         with self.assertRaisesRegex(ptxpack.ArgumentError, r"alibi_slopes must be contiguous f32 \(2,\)"):
             ptxpack.attention(*problem.arrays, alibi_slopes=Interface("f16", (2,), slopes))
+
+    def test_hooks(self):
+        problem, slopes = Problem(), [0.25, 0.0625]
+        there = Interface("f32", (2,), slopes)
+        text = (pathlib.Path(__file__).parents[2] / "tools/examples/hooks/alibi.ptx").read_text()
+        o, lse = ptxpack.attention(*problem.arrays, score_mod=text, aux=[there], return_lse=True)
+        problem.expect(self, values_of(o), values_of(lse), slopes=slopes)
+        none = ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n setp.lt.s32 \\keep, \\kv, 0;\n.endm\n"
+        self.assertEqual(set(values_of(ptxpack.attention(*problem.arrays, mask_mod=none))), {0})
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "mask_mod, line 2: ret is not an instruction"):
+            ptxpack.attention(*problem.arrays, mask_mod="\nret;\n")
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "aux has 1 arrays, and may have up to 8 with score_mod or mask_mod"):
+            ptxpack.attention(*problem.arrays, aux=[there])
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "score_mod must be a text, with a macro SCORE_MOD"):
+            ptxpack.attention(*problem.arrays, score_mod=b"")
 
     def test_interfaces(self):
         problem = Problem()

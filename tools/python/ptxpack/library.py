@@ -67,12 +67,13 @@ _AttentionDesc = _structure(
     (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
     (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
     (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
-    (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_uint32, "reserved"))
+    (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_uint32, "reserved"),
+    (ctypes.c_char_p, "score_mod mask_mod"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
                       "row_map left_pad page_table"), (ctypes.c_void_p, "append"), (ctypes.c_uint32, "launch reserved"),
-    (ctypes.c_uint64, "sinks slopes"))
+    (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"))
 _AppendDesc = _structure(
     "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),

@@ -192,6 +192,25 @@ def _singles(call: _Call, name: str, array: Any, shape: tuple[int, ...]) -> int:
     return view.address
 
 
+def _hooks_of(**texts: Optional[str]) -> dict[str, bytes]:
+    """The hooks of a descriptor, if there are any."""
+    for name, text in texts.items():
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise ArgumentError("%s must be a text, with a macro %s" % (name, name.upper()))
+    return {name: text.encode() for name, text in texts.items() if text is not None}
+
+
+def _addresses_of_hooks(call: _Call, aux: Sequence[Any], *texts: Optional[str]) -> Any:
+    """The addresses of the arrays that hooks read."""
+    if len(aux) > 8 or aux and not any(texts):
+        raise ArgumentError("aux has %d arrays, and may have up to 8 with score_mod or mask_mod" % len(aux))
+    views = [call.view("aux[%d]" % i, array) for i, array in enumerate(aux)]
+    for view in views:
+        if not _is_compact(view):
+            raise ArgumentError("%s must be contiguous" % view.name)
+    return (ctypes.c_uint64 * 8)(*(view.address for view in views))
+
+
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = None, softcap: float = 0.0,
               scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
               dtype: Optional[str] = None, out: Any = None, lse: Any = None, return_lse: bool = False,
@@ -199,7 +218,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
-              alibi_slopes: Any = None, attention_chunk: int = 0, _append: Optional[_Append] = None) -> Any:
+              alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
+              aux: Sequence[Any] = (), _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -219,6 +239,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
     alibi_slopes  f32 [heads_q], 0 or more: scores (after a softcap) lose slope |i + seqlen_kv - seqlen_q - j|, the distance from
              query i's own position to key j.  Not with e4m3
+    score_mod, mask_mod  hooks: PTX with a macro SCORE_MOD, which changes scores, or MASK_MOD, which masks keys, that the kernel is
+             assembled with (ptx/attention/hooks/README.md says how).  Not with e4m3
+    aux      up to 8 contiguous arrays, whose addresses AUX gives to the hooks
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
              the bits of a sequence's results do not depend on the batch; 0: the library's choice
     overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
@@ -256,6 +279,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     scales = [_singles(call, name, array, (sizes[0], sizes[4])) for name, array in (
         ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
+    of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
     options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI)
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
@@ -271,7 +295,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}),
-                                      **_chunk_of(attention_chunk, mask[0]))
+                                      **_chunk_of(attention_chunk, mask[0]), **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
@@ -279,7 +303,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads)
+                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
