@@ -363,9 +363,11 @@ static void run_case(check *c, const lengths_case *a, const char *name)
                                                  (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
     bool                   appends_rows = a->append < APPENDS;
     int                    rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
-    lengths_image          image;
-    lengths_runs           runs;
-    expected               e = {NULL, 0, NULL, NULL, NULL};
+    /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
+    bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && (d.chunk == 0 || d.seqlen_q > 16);
+    lengths_image image;
+    lengths_runs  runs;
+    expected      e = {NULL, 0, NULL, NULL, NULL};
     if (!lengths_image_open(&image, &d, &storages[a->storage]) ||
         (appends_rows && !lengths_append_open(&image, &appends[a->append])) || !lengths_runs_open(&runs)) {
         check_broken(c, name, image.line);
@@ -376,7 +378,7 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     image.hook = a->hook < CHECK_HOOKS ? &check_hooks[a->hook] : NULL;
     bool ok = true;
     for (int round = 0; round < rounds && ok && !atomic_load(&c->broken); round++) {
-        lengths_image_fill(&image, &random, d.dtype == PTXPACK_BF16 && round == 1 && !appends_rows);
+        lengths_image_fill(&image, &random, may_overflow && round == 1);
         ok = (!appends_rows || lengths_append_fill(&image, &random)) && refer(&image, &e);
         if (!ok)
             check_broken(c, name, ptxpack_detail(NULL));
