@@ -172,6 +172,8 @@ class Operator(unittest.TestCase):
             ptxpack.torch.attention(k, k, v, sinks=torch.ones(2, requires_grad=True))
         with self.assertRaisesRegex(ptxpack.ArgumentError, r"^sinks must be contiguous f32 \(4,\)"):
             ptxpack.torch.attention(q.detach(), k, v, sinks=torch.ones(3))
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'dropout_p'"):
+            ptxpack.torch.attention(v, k, v, dropout_p=0.0)
         with self.assertRaisesRegex(ptxpack.ArgumentError, "^q has 4 dimensions, and must have 3"):
             ptxpack.torch.attention(v, k, v, cu_seqlens_q=torch.zeros(3, dtype=torch.int32))
         with torch.no_grad():

@@ -1,6 +1,6 @@
 #!/bin/sh
 # transformers.sh - ptxpack.transformers with the real models of Hugging Face transformers, tiny and with random weights, on the
-# emulated driver.  The Python is $PTXPACK_TEST_PYTHON, else python3.
+# emulated driver, or with PTXPACK_DEVICE=gpu on a GPU.  The Python is $PTXPACK_TEST_PYTHON, else python3.
 # Usage: transformers.sh [BUILD]
 build=$(cd "${1:-build}" && pwd) || exit 1
 cd "$(dirname "$0")/../.." || exit 1
@@ -12,7 +12,7 @@ fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PTXPACK_EMU_FAULT
-export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache"
+export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_CACHE_DIR="$work/cache" PTXPACK_DEVICE="${PTXPACK_DEVICE:-emu}"
 export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error
 "$python" tests/python/transformers/masks.py || exit 1
 "$python" tests/python/transformers/models.py

@@ -1,7 +1,9 @@
 """models.py - tiny models of Hugging Face transformers with random weights and attn_implementation="ptxpack", on the
-emulated driver: logits against eager in f32, whose errors sdpa sets, and what is refused.  transformers.sh runs it."""
+emulated driver, or with PTXPACK_DEVICE=gpu on a GPU: logits against eager in f32, whose errors sdpa sets, and what is refused.
+transformers.sh runs it."""
 import copy
 import inspect
+import os
 import unittest
 import unittest.mock
 
@@ -13,6 +15,7 @@ import ptxpack
 import ptxpack.transformers
 
 SEED, VOCABULARY, WINDOW, NEW = 11, 96, 16, 32
+DEVICE = "cpu" if os.environ["PTXPACK_DEVICE"] == "emu" else "cuda"
 VERSION = tuple(int(part) for part in transformers.__version__.split(".")[:2])
 STATIC_MLA = VERSION >= (5, 0)  # whether a StaticCache takes values of another head dimension than keys
 CACHE = "cache" if "cache" in inspect.signature(masking_utils.create_causal_mask).parameters else "past_key_values"
@@ -49,7 +52,7 @@ def model(config, implementation, dtype, weights=None, kind=AutoModelForCausalLM
             torch.nn.init.normal_(parameter)
     if weights is not None:
         made.load_state_dict(weights)
-    return made.to(dtype)
+    return made.to(DEVICE, dtype)
 
 
 def three(config, dtype, kind=AutoModelForCausalLM, other="sdpa"):
@@ -62,12 +65,12 @@ def three(config, dtype, kind=AutoModelForCausalLM, other="sdpa"):
 
 def tokens(batch, length):
     torch.manual_seed(SEED)
-    return torch.randint(1, VOCABULARY, (batch, length))
+    return torch.randint(1, VOCABULARY, (batch, length)).to(DEVICE)
 
 
 def prompts(pads, length):
     """Token ids and attention mask of sequences with so much padding on the left."""
-    ids, mask = tokens(len(pads), length), torch.ones(len(pads), length, dtype=torch.int64)
+    ids, mask = tokens(len(pads), length), torch.ones(len(pads), length, dtype=torch.int64, device=DEVICE)
     for row, pad in enumerate(pads):
         mask[row, :pad] = 0
     return ids * mask, mask
@@ -78,10 +81,10 @@ def positions(mask):
 
 
 def stepwise(decoder, ids, mask, prompt, cache):
-    """Logits of all positions: of the prompt at once, of the others one by one, with a cache."""
+    """Logits of all positions with a cache: of the prompt at once, of 9 more at once, of the others one by one."""
     logits, at = [], 0
-    for end in range(prompt, ids.shape[1] + 1):
-        more = {"cache_position": torch.arange(at, end)} if VERSION < (5, 0) else {}
+    for end in (prompt, *range(prompt + 9, ids.shape[1] + 1)):
+        more = {"cache_position": torch.arange(at, end, device=DEVICE)} if VERSION < (5, 0) else {}
         logits.append(decoder(ids[:, at:end], attention_mask=mask[:, :end], position_ids=positions(mask)[:, at:end],
                               use_cache=True, **{CACHE: cache}, **more).logits)
         at = end
@@ -91,7 +94,7 @@ def stepwise(decoder, ids, mask, prompt, cache):
 class Models(unittest.TestCase):
     def compare(self, what, want, other, ours, rows=None):
         """The errors of ours are at most twice those of the other one in the same type."""
-        rows = torch.ones(want.shape[:2], dtype=torch.bool) if rows is None else rows.bool()
+        rows = torch.ones(want.shape[:2], dtype=torch.bool, device=DEVICE) if rows is None else rows.bool()
         self.assertTrue(bool(torch.isfinite(ours).all()), what)
         errors = [(logits.float() - want)[rows] for logits in (other, ours)]
         mean = [float(error.norm() / want[rows].norm()) for error in errors]
@@ -125,8 +128,8 @@ class Models(unittest.TestCase):
     def test_packed(self):
         """Several sequences in a row, by their positions, and by cu_seq_lens, too."""
         lengths = (5, 24, 1, 20)
-        places = torch.cat([torch.arange(length) for length in lengths])[None]
-        starts = torch.tensor([0, 5, 29, 30, 50], dtype=torch.int32)
+        places = torch.cat([torch.arange(length) for length in lengths])[None].to(DEVICE)
+        starts = torch.tensor([0, 5, 29, 30, 50], dtype=torch.int32, device=DEVICE)
         given = dict(cu_seq_lens_q=starts, cu_seq_lens_k=starts, max_length_q=24, max_length_k=24)
 
         def body(what, config, models):
@@ -141,7 +144,7 @@ class Models(unittest.TestCase):
                 self.compare(what + ", packed twice", *(torch.cat([logits, logits]) for logits in apart), twice)
             for more in ({"use_cache": False}, {CACHE: DynamicCache()}):
                 self.compare(what + ", starts", *apart, ours(ids, position_ids=places, **more, **given).logits)
-            if config.model_type != "llama4_text" or VERSION >= (5, 0):  # whose attention knows no positions
+            if config.model_type != "llama4_text":  # whose attention is not told the positions
                 with self.assertRaisesRegex(ptxpack.Unsupported, "position_ids start again"):
                     ours(ids, position_ids=places, use_cache=True)
         self.each(body)
@@ -166,7 +169,7 @@ class Models(unittest.TestCase):
             ids, mask = prompts((4, 0), 12)
             options = dict(attention_mask=mask, max_new_tokens=NEW, do_sample=False)
             want = wanted.generate(ids, **options)
-            whole = torch.cat([mask, torch.ones(2, NEW, dtype=torch.int64)], 1)
+            whole = torch.cat([mask, torch.ones(2, NEW, dtype=torch.int64, device=DEVICE)], 1)
             logits, error = [decoder(want, attention_mask=whole, position_ids=positions(whole)).logits.float()
                              for decoder in (wanted, other)]
             bound = 2 * 2 * float((logits - error)[whole.bool()].abs().max())  # twice the other's error, of two logits
@@ -227,9 +230,9 @@ class Models(unittest.TestCase):
             compiled = torch.compile(ours, backend="aot_eager")
             self.assertTrue(torch.equal(compiled(ids, attention_mask=mask).logits, ours(ids, attention_mask=mask).logits))
             make, attend = transformers.AttentionMaskInterface()["ptxpack"], transformers.AttentionInterface()["ptxpack"]
-            layer, q = ours.model.layers[0].self_attn, torch.randn(2, 2, 40, 16, dtype=torch.float16)
+            layer, q = ours.model.layers[0].self_attn, torch.randn(2, 2, 40, 16, dtype=torch.float16, device=DEVICE)
             compiled = torch.compile(lambda mask: attend(layer, q, q, q, mask)[0], backend="aot_eager", fullgraph=True)
-            place = {"cache_position": torch.arange(40)} if VERSION < (5, 0) else {"q_length": 40}
+            place = {"cache_position": torch.arange(40, device=DEVICE)} if VERSION < (5, 0) else {"q_length": 40, "device": DEVICE}
             found = []
             for function in (masking_utils.causal_mask_function, *map(masking_utils.sliding_window_causal_mask_function, (5, 9))):
                 made = make(batch_size=2, kv_length=40, mask_function=function, attention_mask=mask, **place)
@@ -251,7 +254,7 @@ class Models(unittest.TestCase):
                     ours(ids[:, :12], attention_mask=mask[:, :12], use_cache=True, **{CACHE: cache})
                     for at in (12, 13):
                         ready = masking_utils.create_masks_for_generate(
-                            ours.config, torch.zeros(2, 1, 64), mask[:, :at + 1], **{CACHE: cache})
+                            ours.config, torch.zeros(2, 1, 64, device=DEVICE), mask[:, :at + 1], **{CACHE: cache})
                         results.append(step(ids[:, at:at + 1], attention_mask=ready, use_cache=True,
                                             position_ids=positions(mask)[:, at:at + 1], **{CACHE: cache}).logits)
                 self.assertTrue(torch.equal(results[0], results[2]) and torch.equal(results[1], results[3]))
@@ -268,8 +271,8 @@ class Refusals(unittest.TestCase):
         self.assertNotIn("\n", str(caught.exception))
 
     def test_refusals(self):
-        ids, ones = tokens(2, 20), torch.ones(2, 20, dtype=torch.int64)
-        hole, four = ones.clone(), torch.ones(2, 1, 20, 20, dtype=torch.bool).tril()
+        ids, ones = tokens(2, 20), torch.ones(2, 20, dtype=torch.int64, device=DEVICE)
+        hole, four = ones.clone(), torch.ones(2, 1, 20, 20, dtype=torch.bool, device=DEVICE).tril()
         hole[1, 7] = 0
         self.refuse("query requires a gradient", lambda: self.decoder(ids))
         with torch.no_grad():
@@ -286,7 +289,7 @@ class Refusals(unittest.TestCase):
             self.refuse("dropout 0.1 is not supported", lambda: dropping(ids))
 
     def test_starts(self):
-        starts, ids = torch.tensor([0, 8, 20]), tokens(1, 20)
+        starts, ids = torch.tensor([0, 8, 20], device=DEVICE), tokens(1, 20)
         with torch.no_grad():
             less = self.decoder(ids, cu_seq_lens_q=starts[:2], cu_seq_lens_k=starts[:2]).logits
             whole = self.decoder(ids, cu_seq_lens_q=starts, cu_seq_lens_k=starts).logits
@@ -302,7 +305,7 @@ class Refusals(unittest.TestCase):
         with torch.no_grad():
             config = configuration("llama")
             config._attn_implementation = "ptxpack"
-            embeddings, utils = torch.zeros(1, 20, 64), masking_utils
+            embeddings, utils = torch.zeros(1, 20, 64, device=DEVICE), masking_utils
             prefix = utils.and_masks(lambda batch, head, q, k: k < 5)
             self.refuse("the mask .*or_masks.* is none of causal", lambda: utils.create_causal_mask(
                 config=config, inputs_embeds=embeddings, attention_mask=None, **{CACHE: None}, or_mask_function=prefix))
@@ -315,7 +318,7 @@ class Refusals(unittest.TestCase):
 
     def attend(self, rows, keys, mask=None, **more):
         attention = transformers.AttentionInterface()["ptxpack"]
-        q, k = (torch.zeros(1, 2, length, 16, dtype=torch.float16) for length in (rows, keys))
+        q, k = (torch.zeros(1, 2, length, 16, dtype=torch.float16, device=DEVICE) for length in (rows, keys))
         return attention(torch.nn.Module(), q, k, k, mask, **more)
 
     def test_old_version(self):

@@ -92,6 +92,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
     max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks and alibi_slopes; of these
     max_seqlen_q and max_seqlen_k are numbers, and all others tensors.
     """
+    for name in arrays:
+        if name not in _NAMES:
+            raise TypeError("attention() got an unexpected keyword argument %r" % name)
     left, right = window if isinstance(window, (tuple, list)) else (window, window)
     for name, tensor, packed in (("q", q, "cu_seqlens_q"), ("k", k, "cu_seqlens_k"), ("v", v, "cu_seqlens_k")):
         dimensions = 4 if arrays.get(packed) is None else 3

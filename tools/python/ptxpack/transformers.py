@@ -49,15 +49,16 @@ class _Pattern(NamedTuple):
     packed: Optional[torch.Tensor] = None
 
 
-def _smaller(one: int, other: int, none: int) -> int:
-    return max(one, other) if none in (one, other) else min(one, other)
+def _nearer(one: int, other: int) -> int:
+    """Of two sides of a window."""
+    return max(one, other) if -1 in (one, other) else min(one, other)
 
 
 def _both(one: _Pattern, other: _Pattern) -> _Pattern:
     """What both of them let a token see."""
     if one.packed is not None and other.packed is not None or one.chunk and other.chunk and one.chunk != other.chunk:
         _refuse("a mask that is packed, or in chunks, twice is not supported")
-    return _Pattern(_smaller(one.left, other.left, -1), _smaller(one.right, other.right, -1), one.chunk or other.chunk,
+    return _Pattern(_nearer(one.left, other.left), _nearer(one.right, other.right), one.chunk or other.chunk,
                     other.packed if one.packed is None else one.packed)
 
 
