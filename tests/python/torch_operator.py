@@ -18,7 +18,7 @@ def inputs(dtype=torch.float16, layout="bshd", shape_q=SHAPE_Q, shape_kv=SHAPE_K
     return [x.transpose(1, 2) if layout == "bhsd" else x for x in (q, k, v)]
 
 
-def reference(q, k, v, causal=False, left=-1, right=-1, softcap=0.0, scale=None, layout="bshd", descale=1.0):
+def reference(q, k, v, causal=False, left=-1, right=-1, softcap=0.0, scale=None, layout="bshd", descale=1.0, sinks=None, slopes=None):
     """o and lse in f64."""
     if layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
@@ -36,9 +36,12 @@ def reference(q, k, v, causal=False, left=-1, right=-1, softcap=0.0, scale=None,
         visible &= j >= i + late - left
     if right >= 0:
         visible &= j <= i + late + right
+    scores = scores if slopes is None else scores - slopes.double()[:, None, None] * (i + late - j).abs()
     scores = scores.masked_fill(~visible, -torch.inf)
-    o = torch.softmax(scores, -1) @ v * descale
-    return o if layout == "bhsd" else o.transpose(1, 2), torch.logsumexp(scores, -1)
+    lse = torch.logsumexp(scores, -1)
+    lse = lse if sinks is None else torch.logaddexp(lse, sinks.double()[:, None])
+    o = torch.exp(scores - lse[..., None]) @ v * descale
+    return o if layout == "bhsd" else o.transpose(1, 2), lse
 
 
 class Operator(unittest.TestCase):
@@ -70,10 +73,45 @@ class Operator(unittest.TestCase):
         self.assertEqual(o.dtype, torch.bfloat16)
         self.near(o, reference(q, k, v, descale=2.0)[0], torch.float8_e4m3fn)
 
+    def test_sinks_and_slopes(self):
+        sinks, slopes = torch.tensor([0.5, -2.0, -torch.inf, 3.0]), torch.tensor([0.5, 0.0, 0.25, 1.0])
+        for options in ({"sinks": sinks}, {"alibi_slopes": slopes}, {"sinks": sinks, "alibi_slopes": slopes}):
+            for layout in ("bshd", "bhsd"):
+                with self.subTest((options, layout)):
+                    q, k, v = inputs(layout=layout)
+                    o, lse = ptxpack.torch.attention(q, k, v, causal=True, layout=layout, return_lse=True, **options)
+                    want, want_lse = reference(q, k, v, causal=True, layout=layout, sinks=options.get("sinks"),
+                                               slopes=options.get("alibi_slopes"))
+                    self.near(o, want, torch.float16)
+                    self.assertLess(float((lse - want_lse).abs().max()), 2e-3 * (1 + float(want_lse.abs().max())))
+
+    def test_lengths(self):
+        """Sequences with lengths of their own: padded, packed, in pages, and of a cache."""
+        q, k, v = inputs()
+        used, pad, ints = (12, 21), (3, 8), lambda *values: torch.tensor(values, dtype=torch.int32)
+        o = ptxpack.torch.attention(q, k, v, causal=True, seqused_q=ints(9, 7), seqused_k=ints(*used), leftpad_k=ints(*pad))
+        wanted = [reference(q[i:i + 1, :rows], k[i:i + 1, pad[i]:used[i]], v[i:i + 1, pad[i]:used[i]], causal=True)
+                  for i, rows in enumerate((9, 7))]
+        for i, (want, _) in enumerate(wanted):
+            self.near(o[i:i + 1, :want.shape[1]], want, torch.float16)
+        q_packed, k_packed, v_packed = (torch.cat([x[0], x[1]]) for x in (q, k, v))
+        o, lse = ptxpack.torch.attention(q_packed, k_packed, v_packed, causal=True, cu_seqlens_q=ints(0, 9, 18), return_lse=True,
+                                         cu_seqlens_k=ints(0, 21, 42), max_seqlen_q=9, max_seqlen_k=21)
+        want, want_lse = reference(q, k, v, causal=True)
+        self.near(o.reshape(q.shape), want, torch.float16)
+        self.assertLess(float((lse.reshape(4, 2, 9).transpose(0, 1) - want_lse).abs().max()), 1e-2)
+        pages, table = torch.cat([k_packed, k_packed[:6]]).reshape(3, 16, 2, 16), ints(1, 0)[:, None]
+        o = ptxpack.torch.attention(q, pages, pages, seqused_k=ints(16, 5), page_table=table)
+        for i, (page, rows) in enumerate(((1, 16), (0, 5))):
+            self.near(o[i:i + 1], reference(q[i:i + 1], *[pages[page:page + 1, :rows]] * 2)[0], torch.float16)
+        o = ptxpack.torch.attention(q, k, v, cache_batch_idx=ints(1, 0))
+        self.near(o, reference(q, k.flip(0), v.flip(0))[0], torch.float16)
+
     def test_checks_of_pytorch(self):
-        for layout in ("bshd", "bhsd"):
+        more = dict(seqused_k=torch.tensor([20, 4], dtype=torch.int32), sinks=torch.ones(4), alibi_slopes=torch.ones(4))
+        for layout, named in (("bshd", {}), ("bhsd", {}), ("bshd", more)):
             arguments = (*inputs(layout=layout), True, -1, -1, 0.0, None, "bottom-right", layout, None, None, None)
-            found = torch.library.opcheck(torch.ops.ptxpack.attention.default, arguments, test_utils=(
+            found = torch.library.opcheck(torch.ops.ptxpack.attention.default, arguments, named, test_utils=(
                 "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"))
             self.assertEqual(set(found.values()), {"SUCCESS"})
 
@@ -86,6 +124,9 @@ class Operator(unittest.TestCase):
         q = torch.empty(SHAPE_Q, dtype=torch.float16, device="meta").transpose(1, 2)
         o, lse = ptxpack.torch.attention(q, q, q, layout="bhsd", return_lse=True)
         self.assertEqual((o.stride(), lse.shape), (q.stride(), (2, 4, 9)))
+        q, starts = torch.empty(18, 4, 16, dtype=torch.float16, device="meta"), torch.empty(3, dtype=torch.int32, device="meta")
+        o, lse = ptxpack.torch.attention(q, q, q, cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=9, return_lse=True)
+        self.assertEqual((o.shape, lse.shape), (q.shape, (4, 18)))
 
     def compiled(self, backend, **options):
         def layer(q, k, v, factor):
@@ -127,6 +168,14 @@ class Operator(unittest.TestCase):
         q.requires_grad = True
         with self.assertRaisesRegex(ptxpack.ArgumentError, "^q requires a gradient, and there is none: use torch.no_grad"):
             ptxpack.torch.attention(q, k, v)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "^sinks requires a gradient"):
+            ptxpack.torch.attention(k, k, v, sinks=torch.ones(2, requires_grad=True))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, r"^sinks must be contiguous f32 \(4,\)"):
+            ptxpack.torch.attention(q.detach(), k, v, sinks=torch.ones(3))
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'dropout_p'"):
+            ptxpack.torch.attention(v, k, v, dropout_p=0.0)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "^q has 4 dimensions, and must have 3"):
+            ptxpack.torch.attention(v, k, v, cu_seqlens_q=torch.zeros(3, dtype=torch.int32))
         with torch.no_grad():
             self.assertFalse(ptxpack.torch.attention(q, k, v).requires_grad)
         with self.assertRaisesRegex(ptxpack.ArgumentError, "^k has 3 dimensions, and must have 4"):

@@ -6,7 +6,7 @@
 The operator is torch.ops.ptxpack.attention.  It has an implementation for CUDA, one for tracing without data, and one for tensors on
 the CPU, which copies them to the emulated driver and back and refuses any other driver (PTXPACK_DEVICE=emu).  It has no gradients."""
 import ctypes
-from typing import Any, Optional, Tuple  # annotations as objects: PyTorch makes the operator's schema of them
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 
@@ -15,29 +15,43 @@ from .device import _driver
 from .library import ArgumentError
 from .tensor import empty
 
-_KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.float32: "f32"}
+_KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.float32: "f32", torch.int32: "s32"}
+
+# The operator's arguments after q, k and v, as its schema has them.
+_ARGUMENTS = (
+    "bool causal=False", "int window_left=-1", "int window_right=-1", "float softcap=0.0", "float? scale=None",
+    "str align='bottom-right'", "str layout='bshd'", "Tensor? q_descale=None", "Tensor? k_descale=None", "Tensor? v_descale=None",
+    "Tensor? cu_seqlens_q=None", "Tensor? cu_seqlens_k=None", "SymInt? max_seqlen_q=None", "SymInt? max_seqlen_k=None",
+    "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
+    "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None")
+_SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
+_NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
+_Pair = Tuple[torch.Tensor, torch.Tensor]
 
 
-def _results(q: torch.Tensor, layout: str) -> Tuple[torch.Tensor, torch.Tensor]:
+def _named(given: Tuple[Any, ...]) -> Dict[str, Any]:
+    """The operator's arguments as those of ptxpack.attention."""
+    options = dict(zip(_NAMES, given))
+    options["window"] = options.pop("window_left", -1), options.pop("window_right", -1)
+    return options
+
+
+def _results(q: torch.Tensor, options: Dict[str, Any]) -> _Pair:
     """Allocates o, with the strides of q, and lse."""
-    batch, rows, heads = (q.shape[at] for at in operations._LAYOUTS[layout][:3])
     o = torch.empty_like(q, dtype=torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype, requires_grad=False)
+    if options.get("cu_seqlens_q") is not None:
+        return o, q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
+    batch, rows, heads = (q.shape[at] for at in operations._LAYOUTS[options.get("layout", "bshd")][:3])
     return o, q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
-def _on_gpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window_left: int, window_right: int,
-            softcap: float, scale: Optional[float], align: str, layout: str, q_descale: Optional[torch.Tensor],
-            k_descale: Optional[torch.Tensor], v_descale: Optional[torch.Tensor]) -> Tuple[torch.Tensor, torch.Tensor]:
-    o, lse = operations.attention(
-        q, k, v, causal=causal, window=(window_left, window_right), softcap=softcap, scale=scale, align=align, layout=layout,
-        return_lse=True, q_descale=q_descale, k_descale=k_descale, v_descale=v_descale)
+def _on_gpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _Pair:
+    o, lse = operations.attention(q, k, v, return_lse=True, **_named(given))
     return o, lse
 
 
-def _copied(name: str, tensor: Optional[torch.Tensor]) -> Any:
+def _copied(name: str, tensor: torch.Tensor) -> Any:
     """Copies a tensor to the emulated device."""
-    if tensor is None:
-        return None
     if tensor.dtype not in _KINDS:
         raise ArgumentError("%s is of type %s, and must be f16, bf16 or e4m3" % (name, tensor.dtype))
     copy, dense = empty(tensor.shape, _KINDS[tensor.dtype]), tensor.detach().contiguous()
@@ -45,16 +59,14 @@ def _copied(name: str, tensor: Optional[torch.Tensor]) -> Any:
     return copy
 
 
-def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window_left: int, window_right: int,
-            softcap: float, scale: Optional[float], align: str, layout: str, q_descale: Optional[torch.Tensor],
-            k_descale: Optional[torch.Tensor], v_descale: Optional[torch.Tensor]) -> Tuple[torch.Tensor, torch.Tensor]:
+def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _Pair:
     if not _driver().emulated:
         raise TypeError("q is not in the memory of a CUDA device (it is on cpu), and the driver is not the emulated one")
-    tensors = {"q": q, "k": k, "v": v, "q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
-    there = {name: _copied(name, tensor) for name, tensor in tensors.items()}
-    computed = operations.attention(causal=causal, window=(window_left, window_right), softcap=softcap, scale=scale,
-                                    align=align, layout=layout, return_lse=True, **there)
-    results = _results(q, layout)
+    options = _named(given)
+    there = {name: _copied(name, value) if isinstance(value, torch.Tensor) else value
+             for name, value in {"q": q, "k": k, "v": v, **options}.items()}
+    computed = operations.attention(return_lse=True, **there)
+    results = _results(q, options)
     for result, tensor in zip(results, computed):
         dense = torch.empty(result.shape, dtype=result.dtype)
         tensor._download(ctypes.c_void_p(dense.data_ptr()))
@@ -62,30 +74,38 @@ def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, win
     return results
 
 
-def _without_data(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window_left: int, window_right: int,
-                  softcap: float, scale: Optional[float], align: str, layout: str, q_descale: Optional[torch.Tensor],
-                  k_descale: Optional[torch.Tensor], v_descale: Optional[torch.Tensor]) -> Tuple[torch.Tensor, torch.Tensor]:
-    return _results(q, layout)
+def _without_data(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _Pair:
+    return _results(q, _named(given))
 
 
-_operator = torch.library.custom_op("ptxpack::attention", _on_gpu, mutates_args=(), device_types="cuda")
+_operator = torch.library.custom_op("ptxpack::attention", _on_gpu, mutates_args=(), device_types="cuda", schema=_SCHEMA)
 _operator.register_kernel("cpu", _on_cpu)
 _operator.register_fake(_without_data)
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, window: Any = None,
               softcap: float = 0.0, scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
-              return_lse: bool = False, q_descale: Optional[torch.Tensor] = None, k_descale: Optional[torch.Tensor] = None,
-              v_descale: Optional[torch.Tensor] = None) -> Any:
-    """Does what ptxpack.attention does, as an operator that torch.compile traces; it works on the current stream."""
+              return_lse: bool = False, **arrays: Any) -> Any:
+    """Does what ptxpack.attention does, as an operator that torch.compile traces; it works on the current stream.
+
+    Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
+    max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks and alibi_slopes; of these
+    max_seqlen_q and max_seqlen_k are numbers, and all others tensors.
+    """
+    for name in arrays:
+        if name not in _NAMES:
+            raise TypeError("attention() got an unexpected keyword argument %r" % name)
     left, right = window if isinstance(window, (tuple, list)) else (window, window)
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.dim() != 4:
-            raise ArgumentError("%s has %d dimensions, and must have 4" % (name, tensor.dim()))
-        if tensor.requires_grad and torch.is_grad_enabled():
+    for name, tensor, packed in (("q", q, "cu_seqlens_q"), ("k", k, "cu_seqlens_k"), ("v", v, "cu_seqlens_k")):
+        dimensions = 4 if arrays.get(packed) is None else 3
+        if tensor.dim() != dimensions:
+            raise ArgumentError("%s has %d dimensions, and must have %d" % (name, tensor.dim(), dimensions))
+    for name, tensor in {"q": q, "k": k, "v": v, **arrays}.items():
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
             raise ArgumentError("%s requires a gradient, and there is none: use torch.no_grad()" % name)
     if layout not in operations._LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
-    o, lse = torch.ops.ptxpack.attention(q, k, v, causal, -1 if left is None else left, -1 if right is None else right,
-                                         softcap, scale, align, layout, q_descale, k_descale, v_descale)
+    o, lse = torch.ops.ptxpack.attention(
+        q, k, v, causal=causal, window_left=-1 if left is None else left, window_right=-1 if right is None else right,
+        softcap=softcap, scale=scale, align=align, layout=layout, **arrays)
     return (o, lse) if return_lse else o
