@@ -406,6 +406,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     pthread_mutex_init(&run->gpu_lock, NULL);
     pthread_mutex_init(&run->print_lock, NULL);
     run->brief = c->brief;
+    run->first = c->gpu.emulated && b->from != NULL; /* one case that notices is enough */
     if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
         check_broken(run, b->what, run->gpu.line);
         return;
@@ -444,7 +445,7 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
         ok = (!atomic_load(&run.broken) || judged) &&
              (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
         printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
-               atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
+               atomic_load(&run.broken) && run.gpu.line[0] != '\0' ? "; the GPU or the compiler: " : "",
                atomic_load(&run.broken) ? run.gpu.line : "");
     }
     nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

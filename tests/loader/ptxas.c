@@ -104,7 +104,7 @@ static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance
         count += target_of(v, a, known, targets[count]);
     turn++;
     for (size_t i = 0; i < count; i++) {
-        bool in_turn = v->arch < CP_ASYNC_ARCH ? turn % count == i : (turn + turn / CORNERS + i) % 2 == 0;
+        bool in_turn = i == 1 + (turn + turn / CORNERS) % (count > 1 ? count - 1 : 1);
         if (!all && i > 0 && !in_turn && turn % count != i)
             continue;
         bool relocatable = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) == 0 && (all || turn % count == i);
