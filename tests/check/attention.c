@@ -237,6 +237,8 @@ static bool parts_in_matrix(const check *c, const attention_case *a, const ptxpa
 
 static int key_heads_in_brief(int dim, int pair)
 { /* the emulated GPU has four multiprocessors: a block takes 3 of 2 * 6 heads, or 5/4 of a head */
+    if (pairs[pair][0] == 190 && head_dims[dim] == 64) /* a block takes several tiles, in whatever order */
+        return 4;
     return pairs[pair][0] != 7 ? 1 + (head_dims[dim] == 64) : pairs[pair][1] == 90 ? 6 : 5;
 }
 
