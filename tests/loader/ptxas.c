@@ -1,7 +1,6 @@
 /* ptxas.c - compiles every corner build of every row of kernels.def with ptxas: for the row's own architecture and, in
- * turn, for every second of the later ones that it serves and this ptxas knows, so that each row meets all of them; and
- * with `ptxas -c` for one of them.  Rows of sm_75, which later architectures run only where they are forced to, are
- * compiled for that and one more in turn.  The test fails on errors, on C75xx remarks, and on spills in rows that claim
+ * turn, for one of the later ones that it serves and this ptxas knows, so that each row meets all of them; and with `ptxas -c`
+ * for one of them.  The test fails on errors, on C75xx remarks, and on spills in rows that claim
  * none.
  *
  *   loader-ptxas [--all] [WORD...]   --all: everything for every architecture; words: only the rows whose id contains one
@@ -96,7 +95,7 @@ static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS
 static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
                       const bool known[ARCHS], bool all)
 {
-    enum { CP_ASYNC_ARCH = 80, CORNERS = 8 /* after which bf16 follows f16 */ };
+    enum { CORNERS = 8 /* after which bf16 follows f16 */ };
     static size_t turn; /* the architecture for -c, and the one more */
     char          targets[ARCHS][16];
     size_t        count = 0;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host/attention/inspect.h"
-#include "tools/problem/attention_hook_run.h"
+#include "tools/problem/hooks/run.h"
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"

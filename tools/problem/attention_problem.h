@@ -8,7 +8,7 @@
 #include "host/attention/inspect.h"
 #include "attention_append.h"
 #include "attention_heads.h"
-#include "attention_hooks.h"
+#include "hooks/files.h"
 #include "attention_lengths.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"

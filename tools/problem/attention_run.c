@@ -2,7 +2,7 @@
 #include "attention_run.h"
 #include <stdio.h>
 #include <unistd.h>
-#include "attention_hook_run.h"
+#include "hooks/run.h"
 #include "tools/command.h"
 #include "tools/progress.h"
 #include "verify.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "host/attention/inspect.h"
-#include "loader/files.h"
+#include "loader/inspect.h"
 #include "tools/device.h"
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"

@@ -1,5 +1,5 @@
-/* attention_hook_run.c - hooks on the device: their arrays, and a kernel that applies them to rows of scores. */
-#include "attention_hook_run.h"
+/* run.c - hooks on the device: their arrays, and a kernel that applies them to rows of scores. */
+#include "run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* attention_hook_run.h - hooks on the device: their arrays, and a kernel that applies them to rows of scores. */
-#ifndef PTXPACK_ATTENTION_HOOK_RUN_H
-#define PTXPACK_ATTENTION_HOOK_RUN_H
+/* run.h - hooks on the device: their arrays, and a kernel that applies them to rows of scores. */
+#ifndef PTXPACK_HOOK_RUN_H
+#define PTXPACK_HOOK_RUN_H
 #include <pthread.h>
-#include "attention_hooks.h"
+#include "files.h"
 #include "tools/device.h"
 
 /* Copies the arrays to the device; false with the device's line.  Free the addresses in any case. */

@@ -1,11 +1,11 @@
-/* attention_hooks.c - hooks in files, and the arrays that they read. */
-#include "attention_hooks.h"
+/* files.c - hooks in files, and the arrays that they read. */
+#include "files.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/files.h"
+#include "loader/inspect.h"
 #include "tools/command.h"
 
 /* Prints one line on stderr; the result is false. */

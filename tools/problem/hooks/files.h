@@ -1,8 +1,8 @@
-/* attention_hooks.h - the options --score-mod, --mask-mod and --aux: hooks in files, and the arrays that they read. */
-#ifndef PTXPACK_ATTENTION_HOOKS_OPTIONS_H
-#define PTXPACK_ATTENTION_HOOKS_OPTIONS_H
+/* files.h - the options --score-mod, --mask-mod and --aux: hooks in files, and the arrays that they read. */
+#ifndef PTXPACK_HOOK_FILES_H
+#define PTXPACK_HOOK_FILES_H
 #include "host/attention/inspect.h"
-#include "npy.h"
+#include "tools/problem/npy.h"
 
 #define SCORE_MOD_OPTION_HELP "FILE  PTX with a macro SCORE_MOD, which changes scores"
 #define MASK_MOD_OPTION_HELP  "FILE  PTX with a macro MASK_MOD, which masks keys"
