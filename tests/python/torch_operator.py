@@ -1,5 +1,6 @@
 """torch_operator.py - ptxpack.torch on the CPU and the emulated driver; torch.sh runs it."""
 import os
+import pathlib
 import subprocess
 import sys
 import unittest
@@ -48,6 +49,30 @@ class Operator(unittest.TestCase):
     def near(self, o, want, dtype):
         self.assertEqual(o.shape, want.shape)
         self.assertLess(float(((o.double() - want).abs() / (1 + want.abs())).max()), BOUNDS[dtype])
+
+    def test_chunks(self):
+        q, k, v = inputs()
+        o = ptxpack.torch.attention(q, k, v, causal=True, attention_chunk=8)
+        late = k.shape[1] - q.shape[1]
+        for row in range(q.shape[1]):  # each row alone sees the keys from its chunk's first one to its own
+            place = row + late
+            seen = slice(place // 8 * 8, place + 1)
+            want, _ = reference(q[:, row:row + 1], k[:, seen], v[:, seen])
+            self.near(o[:, row:row + 1], want, q.dtype)
+
+    def test_hooks(self):
+        """ALiBi as a hook, and as it is built in; traced, too."""
+        text = (pathlib.Path(__file__).parents[2] / "tools/examples/hooks/alibi.ptx").read_text()
+        q, k, v = inputs()
+        slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+
+        def hooked(q, k, v):
+            return ptxpack.torch.attention(q, k, v, causal=True, score_mod=text, aux=[slopes])
+        want, _ = reference(q, k, v, causal=True, slopes=slopes)
+        self.near(hooked(q, k, v), want, q.dtype)
+        self.near(torch.compile(hooked, fullgraph=True, backend="aot_eager")(q, k, v), want, q.dtype)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "score_mod, line 1: bar is not an instruction"):
+            ptxpack.torch.attention(q, k, v, score_mod="bar.sync 0;")
 
     def test_values(self):
         for dtype in (torch.float16, torch.bfloat16):

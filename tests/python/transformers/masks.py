@@ -13,7 +13,6 @@ import ptxpack.transformers
 
 SEED, CASES, BATCH = 5, 1500, 3
 POSITIONS = "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters  # in place of q_length and q_offset
-CHUNK = 64
 
 
 def seen(mask):
@@ -26,14 +25,16 @@ def seen(mask):
     visible = (i < lengths_q) & (j >= pads) & (j < lengths_k)
     visible = visible & (j >= own - form.left) if form.left >= 0 else visible
     visible = visible & (j <= own + form.right) if form.right >= 0 else visible
+    visible = visible & ((j - pads) // form.chunk == (own - pads) // form.chunk) if form.chunk else visible
     return visible.expand(BATCH, form.rows, form.keys)
 
 
-def functions(rng):
+def functions(rng, mask):
     """A mask function, and whether it goes by positions."""
+    padded = torch.zeros(BATCH, dtype=torch.int64) if mask is None else (mask.cumsum(1) == 0).sum(1)
     size = rng.randrange(1, 30)
     kinds = [(masking_utils.causal_mask_function, True), (masking_utils.sliding_window_causal_mask_function(size), True),
-             (masking_utils.chunked_causal_mask_function(CHUNK, torch.zeros(BATCH, dtype=torch.int64)), True),
+             (masking_utils.chunked_causal_mask_function(rng.randrange(1, 60), padded), True),
              (masking_utils.and_masks(masking_utils.sliding_window_overlay(size), masking_utils.causal_mask_function,
                                       masking_utils.sliding_window_overlay(7)), True)]
     if hasattr(masking_utils, "bidirectional_mask_function"):
@@ -65,11 +66,11 @@ class Masks(unittest.TestCase):
     def test_random(self):
         rng, refused, equal = random.Random(SEED), 0, 0
         for _ in range(CASES):
-            function, by_position = functions(rng)
             rows, first = rng.randrange(1, 20), rng.choice((0, 0, rng.randrange(40)))
             skipped = rng.choice((0, 0, rng.randrange(first + 1)))  # keys that a sliding cache has dropped
             keys = first + rows - skipped + rng.choice((0, 0, rng.randrange(10)))  # and those that a static one does not have yet
             mask = padding(rng, first + rows)
+            function, by_position = functions(rng, mask)
             want = self.make(masking_utils.sdpa_mask, rows, first, keys, skipped, function, mask)[:, 0]
             tokens = torch.ones(BATCH, rows, dtype=torch.bool) if mask is None else mask[:, first:]
             try:
@@ -77,7 +78,7 @@ class Masks(unittest.TestCase):
             except ptxpack.Unsupported as why:
                 refused += 1
                 line = str(why)
-                self.assertTrue(mask is not None and "between the tokens" in line or "queries whose last one" in line, line)
+                self.assertTrue(mask is not None and "between the tokens" in line or "queries whose last one" in line or "chunks" in line, line)
                 continue
             tokens = tokens if by_position else torch.ones_like(tokens)
             self.assertTrue(torch.equal(got[tokens], want[tokens]), (rows, first, skipped, keys, mask))

@@ -33,7 +33,7 @@ MODELS = {
     "deepseek_v3": dict(num_key_value_heads=4, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, q_lora_rank=32, kv_lora_rank=32,
                         first_k_dense_replace=1, moe_intermediate_size=32, n_routed_experts=2, n_group=1, topk_group=1,
                         num_experts_per_tok=2),
-    "llama4_text": dict(head_dim=16, intermediate_size_mlp=96, moe_layers=[], attention_chunk_size=128, no_rope_layers=[1, 0],
+    "llama4_text": dict(head_dim=16, intermediate_size_mlp=96, moe_layers=[], attention_chunk_size=16, no_rope_layers=[1, 0],
                         layer_types=["chunked_attention", "full_attention"]),
     "phi3": dict(sliding_window=WINDOW),
 }
@@ -104,11 +104,11 @@ class Models(unittest.TestCase):
         self.assertLessEqual(most[1], 2 * most[0], what)
         return most[1]
 
-    def each(self, body):
-        """body(what, config, three models) for every model in both types."""
+    def each(self, body, **more):
+        """body(what, config, three models) for every model in both types, with more in its configuration."""
         for name in MODELS:
             for dtype in (torch.bfloat16, torch.float16):
-                what, config = "%s, %s" % (name, str(dtype)[6:]), configuration(name)
+                what, config = "%s, %s" % (name, str(dtype)[6:]), configuration(name, **more)
                 with self.subTest(what), torch.no_grad():
                     body(what, config, three(config, dtype, other="eager" if name in WITHOUT_SDPA else "sdpa"))
 
@@ -147,7 +147,7 @@ class Models(unittest.TestCase):
             if config.model_type != "llama4_text":  # whose attention is not told the positions
                 with self.assertRaisesRegex(ptxpack.Unsupported, "position_ids start again"):
                     ours(ids, position_ids=places, use_cache=True)
-        self.each(body)
+        self.each(body, attention_chunk_size=50)  # llama4's: of the whole row
 
     def test_caches(self):
         """Token by token, of a padded batch: the logits of eager without a cache."""
@@ -198,13 +198,15 @@ class Models(unittest.TestCase):
                     self.compare("bert, %s, %s" % (str(dtype)[6:], what), *run, seen)
 
     def test_chunks(self):
-        """Llama 4 within a chunk, and beyond it."""
+        """Llama 4 within a chunk, and beyond it, with padding, too."""
         with torch.no_grad():
-            config = configuration("llama4_text", attention_chunk_size=50)
-            wanted, other, ours = three(config, torch.float16)
-            self.compare("llama4_text, chunk of 50", *(decoder(tokens(2, 50)).logits for decoder in (wanted, other, ours)))
-            with self.assertRaisesRegex(ptxpack.Unsupported, r"attention_chunk_size 50\) of 51 positions is not supported"):
-                ours(tokens(2, 51))
+            for chunk, length in ((50, 50), (20, 50), (7, 40)):
+                wanted, other, ours = three(configuration("llama4_text", attention_chunk_size=chunk), torch.float16)
+                self.compare("llama4_text, chunk of %d" % chunk, *(
+                    decoder(tokens(2, length)).logits for decoder in (wanted, other, ours)))
+            ids, mask = prompts((0, 13, 25), 40)
+            self.compare("llama4_text, chunk of 7, padding", *(
+                decoder(ids, attention_mask=mask).logits for decoder in (wanted, other, ours)), mask)
 
     def test_features_matter(self):
         """A window, a softcap or a sink that is left out shows: the comparisons above would notice."""

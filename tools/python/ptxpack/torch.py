@@ -23,7 +23,8 @@ _ARGUMENTS = (
     "str align='bottom-right'", "str layout='bshd'", "Tensor? q_descale=None", "Tensor? k_descale=None", "Tensor? v_descale=None",
     "Tensor? cu_seqlens_q=None", "Tensor? cu_seqlens_k=None", "SymInt? max_seqlen_q=None", "SymInt? max_seqlen_k=None",
     "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
-    "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None")
+    "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None", "int attention_chunk=0", "str? score_mod=None",
+    "str? mask_mod=None", "Tensor[]? aux=None")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
 _NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
 _Pair = Tuple[torch.Tensor, torch.Tensor]
@@ -33,6 +34,7 @@ def _named(given: Tuple[Any, ...]) -> Dict[str, Any]:
     """The operator's arguments as those of ptxpack.attention."""
     options = dict(zip(_NAMES, given))
     options["window"] = options.pop("window_left", -1), options.pop("window_right", -1)
+    options["aux"] = options.get("aux") or ()
     return options
 
 
@@ -65,6 +67,7 @@ def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _
     options = _named(given)
     there = {name: _copied(name, value) if isinstance(value, torch.Tensor) else value
              for name, value in {"q": q, "k": k, "v": v, **options}.items()}
+    there["aux"] = [_copied("aux", tensor) for tensor in options["aux"]]
     computed = operations.attention(return_lse=True, **there)
     results = _results(q, options)
     for result, tensor in zip(results, computed):
@@ -89,8 +92,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
     """Does what ptxpack.attention does, as an operator that torch.compile traces; it works on the current stream.
 
     Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
-    max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks and alibi_slopes; of these
-    max_seqlen_q and max_seqlen_k are numbers, and all others tensors.
+    max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks, alibi_slopes, attention_chunk,
+    score_mod, mask_mod and aux; of these max_seqlen_q, max_seqlen_k and attention_chunk are numbers, the hooks are texts, aux is a list
+    of tensors, and all others are tensors.
     """
     for name in arrays:
         if name not in _NAMES:

@@ -6,13 +6,13 @@
 
 Honoured  f16 and bf16; grouped heads; head dimensions up to 256 in multiples of 8; values whose head dimension differs from that of
           queries and keys (MLA): the narrower are padded with zeros in each call, a copy of them; scaling, softcap, sinks (s_aux);
-          causal and bidirectional masks, sliding windows of both, chunks that no sequence leaves; padding before and after the tokens
+          causal and bidirectional masks, sliding windows of both, causal chunks; padding before and after the tokens
           of a sequence; packed sequences, by position_ids or by cu_seq_lens_q and cu_seq_lens_k, which decide where both are
           given; DynamicCache and StaticCache.
 Refused   Everything else raises ptxpack.Unsupported with one line that names it: masks of the caller with four dimensions, masks that
           are another union or intersection, such as of image tokens that see each other; padding between the tokens of a sequence;
-          packed sequences that the model's mask does not separate, where its attention is told the positions; chunks that a sequence
-          leaves; dropout, output_attentions, position biases, gradients, f32; models with an attention of their own.
+          packed sequences that the model's mask does not separate, where its attention is told the positions; packed sequences
+          that leave a chunk; dropout, output_attentions, position biases, gradients, f32; models with an attention of their own.
 Masks     The function by which transformers describes a mask is recognised, not evaluated.  A mask then needs memory for each sequence, not
           for each pair of tokens.  The rows of o that belong to padding after the tokens are 0.
 Waits     Where there is an attention mask, a StaticCache or packed sequences, making a mask waits for the device.  torch.compile
@@ -41,11 +41,12 @@ def _refuse(line: str, *values: Any) -> NoReturn:
 
 # ---- masks as transformers describes them ------------------------------------------------------------------
 class _Pattern(NamedTuple):
-    """The keys before and after its own that a token sees (-1: all), the length of a chunk (0: none), and which sequence of a packed
-    row each token belongs to."""
+    """The keys before and after its own that a token sees (-1: all), the length of a chunk (0: none) and the first tokens of each
+    row that chunks do not count, and which sequence of a packed row each token belongs to."""
     left: int = -1
     right: int = -1
     chunk: int = 0
+    uncounted: Optional[torch.Tensor] = None
     packed: Optional[torch.Tensor] = None
 
 
@@ -59,6 +60,7 @@ def _both(one: _Pattern, other: _Pattern) -> _Pattern:
     if one.packed is not None and other.packed is not None or one.chunk and other.chunk and one.chunk != other.chunk:
         _refuse("a mask that is packed, or in chunks, twice is not supported")
     return _Pattern(_nearer(one.left, other.left), _nearer(one.right, other.right), one.chunk or other.chunk,
+                    other.uncounted if one.uncounted is None else one.uncounted,
                     other.packed if one.packed is None else one.packed)
 
 
@@ -75,7 +77,7 @@ class _Reader:
         self._learn(utils, "sliding_window_bidirectional_overlay", (size,),
                     lambda inside: _Pattern(inside["sliding_window"], inside["sliding_window"]), lambda q, k: abs(q - k) <= size)
         self._learn(utils, "chunked_overlay", (size, torch.zeros(1, dtype=torch.int64)),
-                    lambda inside: _Pattern(chunk=inside["chunk_size"]), lambda q, k: q // size == k // size)
+                    lambda inside: _Pattern(chunk=inside["chunk_size"], uncounted=inside["left_padding"]), lambda q, k: q // size == k // size)
         self._learn(utils, "packed_sequence_mask_function", (ids,), lambda inside: _Pattern(packed=inside["packed_sequence_mask"]),
                     lambda q, k: ids[0][q] == ids[0][k])
         self._learn(utils, "remap_positions_for_packed_sequence", (utils.causal_mask_function, torch.arange(8)[None]),
@@ -120,6 +122,7 @@ class _Form(NamedTuple):
     right: int
     arrays: tuple[str, ...]  # arguments of attention(), one for each row of the mask's data
     longest: int = 0  # of packed sequences
+    chunk: int = 0  # with right 0
 
 
 _MOVES = (torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.clone, torch.Tensor.detach, torch.Tensor.contiguous)
@@ -170,13 +173,15 @@ def _packed_mask(pattern: _Pattern, rows: int) -> _Mask:
     return _finished(_Form(rows, rows, pattern.left, pattern.right, ("cu_seqlens_q",), longest), [starts], ids.device)
 
 
-def _padded_mask(pattern: _Pattern, batch: int, rows: int, keys: int, end: int, padding: Optional[torch.Tensor], device: Any) -> _Mask:
-    """The last row of q belongs to key end - 1; `padding` is true for keys that are tokens."""
+def _padded_mask(pattern: _Pattern, batch: int, rows: int, keys: int, end: int, dropped: int, padding: Optional[torch.Tensor],
+                 device: Any) -> _Mask:
+    """The last row of q belongs to key end - 1, before which a cache has dropped some; `padding` is true for keys that are tokens."""
     aligned = pattern.left >= 0 or pattern.right >= 0
     if aligned and (end > keys or end < keys and pattern.right != 0):
         _refuse("a mask of %d queries whose last one is at %d of %d keys is not supported", rows, end, keys)
     most = end if aligned else keys
     names, arrays = [], []
+    skipped: Any = 0
     if padding is not None:
         tokens = torch.nn.functional.pad(padding, (0, max(0, keys - padding.shape[1])))[:, :most]
         count, numbers = tokens.sum(1), torch.arange(most, device=tokens.device)
@@ -195,7 +200,11 @@ def _padded_mask(pattern: _Pattern, batch: int, rows: int, keys: int, end: int, 
                 arrays.append(array)
     elif most < keys:
         names, arrays = ["seqused_k"], [torch.full((batch,), most, device=device)]
-    return _finished(_Form(rows, keys, pattern.left, pattern.right, tuple(names)), arrays, device)
+    if pattern.chunk:
+        starts = _chunk_starts(pattern, skipped, dropped, end - rows)
+        arrays = [array for name, array in zip(names, arrays) if name != "leftpad_k"] + [starts]
+        names = [name for name in names if name != "leftpad_k"] + ["leftpad_k"]
+    return _finished(_Form(rows, keys, pattern.left, pattern.right, tuple(names), chunk=pattern.chunk), arrays, device)
 
 
 _reader: Optional[_Reader] = None
@@ -218,20 +227,35 @@ def _make_mask(batch_size: int, kv_length: int, q_length: Optional[int] = None, 
     if pattern.packed is not None:
         if attention_mask is not None or q_length != kv_length:
             _refuse("packed sequences with an attention mask or a cache are not supported")
-        pattern = _whole_chunk(pattern, q_length)
+        if pattern.chunk and q_length > pattern.chunk:
+            _refuse("packed sequences of %d tokens in chunks of %d are not supported", q_length, pattern.chunk)
         return _packed_mask(_whole_window(pattern, q_length), q_length)
     first = int(q_offset)
-    pattern = _whole_chunk(pattern, first + q_length)
+    pattern = _in_chunks(pattern, first + q_length)
     end = first + q_length - int(kv_offset)
     padding = None if attention_mask is None else attention_mask.bool()[:, int(kv_offset):int(kv_offset) + kv_length]
-    return _padded_mask(_whole_window(pattern, end), batch_size, q_length, kv_length, end, padding, device)
+    return _padded_mask(_whole_window(pattern, end), batch_size, q_length, kv_length, end, int(kv_offset), padding, device)
 
 
-def _whole_chunk(pattern: _Pattern, positions: int) -> _Pattern:
+def _in_chunks(pattern: _Pattern, positions: int) -> _Pattern:
     """The same without chunks, where all positions are in the first one."""
-    if pattern.chunk and positions > pattern.chunk:
-        _refuse("chunked attention (attention_chunk_size %d) of %d positions is not supported", pattern.chunk, positions)
-    return pattern._replace(chunk=0)
+    if not pattern.chunk or positions <= pattern.chunk:
+        return pattern._replace(chunk=0)
+    if pattern.right != 0 or pattern.left >= 0:
+        _refuse("chunks of %d that are not causal, or with a window, are not supported", pattern.chunk)
+    return pattern
+
+
+def _chunk_starts(pattern: _Pattern, skipped: Any, dropped: int, first: int) -> torch.Tensor:
+    """For each sequence the first key of a chunk: behind its padding, or where the cache has dropped `dropped` keys, some of a chunk
+    among them, behind what is left of that.  Query `first` of the keys that are there must not belong to it."""
+    uncounted = pattern.uncounted
+    assert uncounted is not None
+    behind = uncounted - dropped
+    starts = torch.where(behind > 0, behind, behind % pattern.chunk)
+    if bool(((behind.clamp(min=0) != skipped) | (starts > first) & (behind <= 0)).any()):
+        _refuse("chunks of %d that begin neither behind the padding nor in what a cache keeps are not supported", pattern.chunk)
+    return starts
 
 
 def _whole_window(pattern: _Pattern, end: int) -> _Pattern:
@@ -329,8 +353,8 @@ def _attention(module: Any, query: torch.Tensor, key: torch.Tensor, value: torch
         _refuse("the mask is of %d queries and %d keys, and there are %d and %d", form.rows, form.keys, query.shape[2], key.shape[2])
     dim, value_dim = query.shape[3], value.shape[3]
     query, key, value = (_widened(tensor, max(dim, value_dim)) for tensor in (query, key, value))
-    options = {"scale": dim**-0.5 if scaling is None else float(scaling), "softcap": float(softcap or 0),
-               "window": (form.left, form.right), "sinks": None if s_aux is None else s_aux.detach().float().flatten()}
+    sees = {"causal": True, "attention_chunk": form.chunk} if form.chunk else {"window": (form.left, form.right)}
+    options = {"scale": dim**-0.5 if scaling is None else float(scaling), "softcap": float(softcap or 0), **sees, "sinks": None if s_aux is None else s_aux.detach().float().flatten()}
     if cu_seq_lens_q is None and cu_seq_lens_k is None:
         positions = others.get("position_ids")
         if attention_mask is not None and positions is not None and form.right == 0 and not form.arrays and form.rows == form.keys:
