@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scores.py - what sinks, ALiBi and a softcap cost: the time of attention with each over that without.
+"""scores.py - what sinks, ALiBi and a softcap cost, the last two also as hooks: the time of attention with each over that without.
 
 Prompts: causal, 16384 tokens in sequences of --seqlen, 2048 / head_dim query heads and as many key heads, O and LSE as
 attention.py has them.  Decoding: one query row of the shapes --rows of decode.py.  Every result is compared with PyTorch's own
@@ -19,7 +19,7 @@ import attention as prefill
 import decode
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WAYS = ("plain", "sinks", "alibi", "softcap")
+WAYS = ("plain", "sinks", "alibi", "softcap", "alibi as a hook", "softcap as a hook")
 
 
 def slopes_of(heads):
@@ -29,6 +29,15 @@ def slopes_of(heads):
 def options_of(way, heads):
     sinks = torch.linspace(-2, 3, heads, device="cuda")
     return {"plain": {}, "sinks": {"sinks": sinks}, "alibi": {"alibi_slopes": slopes_of(heads)}, "softcap": {"softcap": 30.0}}[way]
+
+
+def given_of(way, heads):
+    """The arguments of attention(): of a hook its text, which does the same."""
+    name, _, hook = way.partition(" as a ")
+    if not hook:
+        return options_of(way, heads)
+    with open(os.path.join(HERE, "..", "examples", "hooks", name + ".ptx")) as file:
+        return {"score_mod": file.read(), "aux": [slopes_of(heads)] if name == "alibi" else []}
 
 
 def reference(q, k, v, causal, head, options):
@@ -63,9 +72,9 @@ def timed(pack, make, size, causal, options):
     q, k, v, out = sets[0]
     runs = {}
     for way in WAYS:
-        given = options_of(way, q.shape[2])
+        given = given_of(way, q.shape[2])
         runs[way] = lambda q, k, v, out, given=given: pack.attention(q, k, v, causal=causal, out=out, **given)
-        check(runs[way](q, k, v, out), q, k, v, causal, way, given)
+        check(runs[way](q, k, v, out), q, k, v, causal, way, options_of(way.split(" as")[0], q.shape[2]))
     return prefill.measure(runs, sets, options.rounds, options.rest)
 
 
@@ -88,8 +97,8 @@ def main():
     sys.path.insert(0, os.path.join(HERE, "..", "python"))
     import ptxpack
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
-    print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | sinks | ALiBi | softcap |\n" +
-          "|" + "---|" * 5)
+    print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | " + " | ".join(WAYS[1:]) + " |\n" +
+          "|" + "---|" * (1 + len(WAYS)))
     for dim in options.head_dim:
         for seqlen in options.seqlen:
             batch, heads = prefill.TOKENS // seqlen, prefill.HIDDEN // dim
