@@ -1,5 +1,5 @@
-/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas: for the row's own architecture and, in
- * turn, for one of the later ones that it serves and this ptxas knows, so that each row meets all of them; and with `ptxas -c`
+/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, where a row has two element types each corner of
+ * one of them: for the row's own architecture and, in turn, for one of the later ones that it serves and this ptxas knows, so that each row meets all of them; and with `ptxas -c`
  * for one of them.  The test fails on errors, on C75xx remarks, and on spills in rows that claim
  * none.
  *
@@ -122,6 +122,15 @@ static bool wanted(const ptxpack_variant *v, int argc, char **argv)
     return argc <= 1;
 }
 
+/* Of a row with two types, whose corners follow each other, every corner of one type has its turn. */
+static bool has_turn(const ptxpack_variant *v, size_t i, size_t row)
+{
+    size_t           count = ptxpack_instance_count(v), half = count / 2;
+    ptxpack_instance first = ptxpack_instance_get(v, 0), last = ptxpack_instance_get(v, count - 1);
+    bool             both = first.name[0] != last.name[0];
+    return !both || (i % half + (i >= half) + row) % 2 == 0;
+}
+
 /* Expands each build once.  Returns false when an expansion failed. */
 static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
 {
@@ -148,6 +157,8 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
         for (size_t i = 0; i < ptxpack_instance_count(v); i++) {
             ptxpack_instance   instance = ptxpack_instance_get(v, i);
             ptxpack_expansion *e;
+            if (!all && !has_turn(v, i, r))
+                continue;
             if (ptxpack_kernel_expand(handle, v, instance.symbols, instance.symbol_count, &e) != PTXPACK_OK) {
                 printf("FAIL  %s %s: %s\n", v->id, instance.name, ptxpack_detail(handle));
                 good = false;

@@ -362,7 +362,7 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     random_state           random = random_start(c->seed +
                                                  (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
     bool                   appends_rows = a->append < APPENDS;
-    int                    rounds = appends_rows && c->brief ? 2 : ROUNDS; /* a launch and a replay */
+    int rounds = (appends_rows || a->hook < CHECK_HOOKS) && c->brief ? 2 : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
     bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && (d.chunk == 0 || d.seqlen_q > 16);
     lengths_image image;

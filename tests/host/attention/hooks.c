@@ -269,7 +269,8 @@ static void errors_name_the_line_of_the_text(void **state)
     d = big;
     d.mask_mod = mask;
     assert_int_equal(ptxpack_preload_attention(NULL, &d), PTXPACK_E_UNSUPPORTED);
-    assert_string_equal(ptxpack_detail(NULL), "mask_mod: kernels with hooks are compiled when their plan is created");
+    assert_string_equal(ptxpack_detail(NULL),
+                        "mask_mod: kernels with hooks are compiled when their plan is created");
     d.dtype = PTXPACK_E4M3;
     assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
     assert_has(ptxpack_detail(handle), "does not take mask_mod with fp8");
