@@ -15,7 +15,11 @@ static const char *const prefixes[HOOK_COUNT] = {"SCORE_MOD", "MASK_MOD"};
 static const struct part {
     const char *ending;
     int         bit;
-} parts_known[] = {{"", HOOK_MOD}, {"_REGISTERS", HOOK_REGISTERS}, {"_ROW", HOOK_ROW}, {"_BLOCK", HOOK_BLOCK}};
+} parts_known[] = {{"", HOOK_MOD},
+                   {"_REGISTERS", HOOK_REGISTERS},
+                   {"_ROW", HOOK_ROW},
+                   {"_BLOCK", HOOK_BLOCK},
+                   {"_UNIT", HOOK_UNIT}};
 
 /* They compute from registers, or read memory; none of them waits, jumps, writes memory, or depends on other threads. */
 static const char *const instructions[] = {"abs",  "add",  "and",      "bfe",   "bfi",   "bfind", "brev",
@@ -102,7 +106,8 @@ static bool read_macro(reader *r, const char *at, const char *end)
     if (begins(name, own_name))
         return true;
     for (size_t i = 0; i < sizeof parts_known / sizeof parts_known[0] && begins(name, prefix); i++)
-        if (is_word((word){name.at + strlen(prefix), name.size - strlen(prefix)}, parts_known[i].ending)) {
+        if (is_word((word){name.at + strlen(prefix), name.size - strlen(prefix)}, parts_known[i].ending) &&
+            (parts_known[i].bit != HOOK_UNIT || r->hook == HOOK_SCORE)) {
             r->found |= parts_known[i].bit;
             return true;
         }
@@ -115,7 +120,7 @@ static bool read_macro(reader *r, const char *at, const char *end)
 /* Registers, and the arguments that a macro may not change: as the first operand they are written. */
 static bool read_operands(reader *r, const char *at, const char *end, bool writes)
 {
-    static const char *const constant[] = {"\\q", "\\kv", "\\b", "\\h", "\\r", "\\c", "\\cf", "\\rows"};
+    static const char *const constant[] = {"\\q", "\\kv", "\\b", "\\h", "\\r", "\\c", "\\cf", "\\rows", "\\in"};
     bool                     first = writes;
     while (at < end) {
         skip_blanks(&at, end);

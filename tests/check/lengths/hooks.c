@@ -50,17 +50,22 @@ static int        mask_of_mix(void *context, int32_t b, int32_t h, int32_t q, in
     return q % 5 != 0 && mix(b, h, q, kv) % 7 > 1;
 }
 
-/* ---- ALiBi, with what a row and a block keep -------------------------------------------------------------- */
+/* ---- ALiBi, with what a tile, a row and a block keep; it leaves scores times 4 -------------------------------------------------------------- */
 static float slope_of(int32_t head) { return ldexpf(1, -(int)(head % 9)) / 4; }
 
 static const char alibi_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
-                                  "        .reg .f32 %my_slope<\\rows>, %my_from<\\rows>;\n"
+                                  "        .reg .f32 %my_in, %my_slope<\\rows>, %my_from<\\rows>;\n"
+                                  ".endm\n"
+                                  ".macro SCORE_MOD_UNIT in, out\n"
+                                  "        mul.f32 %my_in, \\in, 0f40800000;\n"
+                                  "        mov.f32 \\out, 0f3E800000;\n"
                                   ".endm\n"
                                   ".macro SCORE_MOD_ROW r, b, h, q\n"
                                   "        .reg .b64 %my_at;\n"
                                   "        AUX %my_at, 0\n"
                                   "        mad.wide.u32 %my_at, \\h, 4, %my_at;\n"
                                   "        ld.global.nc.f32 %my_slope\\r, [%my_at];\n"
+                                  "        mul.f32 %my_slope\\r, %my_slope\\r, 0fC0800000;\n"
                                   ".endm\n"
                                   ".macro SCORE_MOD_BLOCK r, b, h, q, kv\n"
                                   "        .reg .b32 %my_x;\n"
@@ -71,7 +76,7 @@ static const char alibi_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
                                   "        .reg .f32 %my_f;\n"
                                   "        sub.f32 %my_f, %my_from\\r, \\cf;\n"
                                   "        abs.f32 %my_f, %my_f;\n"
-                                  "        neg.f32 %my_f, %my_f;\n"
+                                  "        mul.f32 \\s, \\s, %my_in;\n"
                                   "        fma.rn.f32 \\s, %my_f, %my_slope\\r, \\s;\n"
                                   ".endm\n";
 static double     score_of_alibi(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)

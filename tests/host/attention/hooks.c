@@ -87,6 +87,8 @@ static void what_might_harm_is_refused_with_its_line(void **state)
         {".set BLOCK_N, 8", "line 2: BLOCK_N is a symbol of the kernel"},
         {".macro SM_TILE x", "line 2: SM_TILE is no macro of a score_mod"},
         {".macro MASK_MOD keep", "line 2: MASK_MOD is no macro of a score_mod"},
+        {".macro MASK_MOD_UNIT in, out", "line 2: MASK_MOD_UNIT is no macro of a score_mod"},
+        {"mul.f32 \\in, \\in, \\in;", "line 2: \\in must not be changed"},
         {".macro SCORE_MODS x", "line 2: SCORE_MODS is no macro of a score_mod"},
         {"SM_RESCALE %my_a, 1", "line 2: SM_RESCALE is not an instruction"},
         {"add.f32 \\s, \\s, \\s; bar.sync 0;", "line 2: bar is not"},
@@ -111,6 +113,10 @@ static void what_might_harm_is_refused_with_its_line(void **state)
     assert_int_equal(attention_check_hook(".macro SCORE_MOD_ROW r\n.endm\n", HOOK_SCORE, &parts, line),
                      PTXPACK_E_ARG);
     assert_string_equal(line, "score_mod has no macro SCORE_MOD");
+    assert_int_equal(attention_check_hook(".macro MASK_MOD_UNIT in, out\n.endm\n", HOOK_MASK, &parts, line),
+                     PTXPACK_E_ARG);
+    assert_string_equal(
+        line, "mask_mod, line 1: MASK_MOD_UNIT is no macro of a mask_mod; names of its own begin with MY_");
 }
 
 /* Random bytes, and texts cut anywhere: an answer, and no byte beyond the end is read. */
