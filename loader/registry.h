@@ -20,7 +20,7 @@ enum {
     PTXPACK_VARIANT_RELOCATABLE_SPILLS = 32 /* with NO_SPILLS: except in relocatable code */
 };
 
-enum { PTXPACK_MAX_PARAMETERS = 16 };
+enum { PTXPACK_MAX_PARAMETERS = 20 };
 
 /* One row of ptx/kernels.def. */
 typedef struct ptxpack_variant {

@@ -45,7 +45,7 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
                            "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
                            (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads, INT32_MAX);
     int64_t kv_heads = SECTION_BYTES /
-                       (2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim);
+                       ((int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * (d->head_dim + attention_value_dim(d)));
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
     *out = (attention_tiles){.tiles_q = (int32_t)tiles,
                              .heads_total = (int32_t)heads,
@@ -71,13 +71,16 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim && plan_row_takes(row, d->dtype);
+    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim && attention_row_values(row) >= attention_value_dim(d) &&
+           plan_row_takes(row, d->dtype);
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    snprintf(text, size, "dtype %s, head_dim %d", ptxpack_dtype_name(d->dtype), (int)d->head_dim);
+    int at = snprintf(text, size, "dtype %s, head_dim %d", ptxpack_dtype_name(d->dtype), (int)d->head_dim);
+    if (attention_value_dim(d) != d->head_dim)
+        snprintf(text + at, size - (size_t)at, ", head_dim_v %d", (int)attention_value_dim(d));
 }
 
 static size_t texts(const void *desc, ptxpack_named_text out[PLAN_TEXTS])
@@ -159,6 +162,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     };
     (void)corner;
     /* clang-format on */
+    if (attention_row_values(row) != whole)
+        d.head_dim_v = (int32_t)attention_row_values(row);
+    if (ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0)
+        d.options |= PTXPACK_VALUES_IN_KEYS;
     if (past && d.mask != PTXPACK_MASK_NONE && d.window_right >= 0) {
         d.mask = mask == 1 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
         d.window_right = 0;
@@ -304,6 +311,10 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
     if (plan == NULL)
         return plan_launch(NULL, buffers, stream);
     ptxpack_status status = plan_whole(&attention_buffers_struct, buffers, &whole, line);
+    if (status == PTXPACK_OK && plan->geometry.values_in_keys && whole.v != 0 && whole.v != whole.k)
+        status = plan_refuse(line, PTXPACK_E_ARG, "v is not k, but PTXPACK_VALUES_IN_KEYS takes it from k");
+    if (status == PTXPACK_OK && plan->geometry.values_in_keys)
+        whole.v = whole.k;
     if (status == PTXPACK_OK && plan->append != NULL)
         return launch_both(plan, &whole, stream);
     if (status == PTXPACK_OK && whole.append != NULL)
@@ -367,7 +378,7 @@ double ptxpack_attention_flops(const ptxpack_attention_desc *desc)
     attention_geometry     geometry;
     if (!resolve_given(desc, &d, &geometry))
         return 0;
-    return 4.0 * d.head_dim * d.batch * d.heads_q * kept_pairs(&d, &geometry);
+    return 2.0 * (d.head_dim + attention_value_dim(&d)) * d.batch * d.heads_q * kept_pairs(&d, &geometry);
 }
 
 double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
@@ -379,6 +390,8 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     double q = (double)d.seqlen_q * d.heads_q, kv = (double)d.seqlen_kv * d.heads_kv;
     double in = (double)ptxpack_dtype_bytes(d.dtype);
     double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
-    return (double)d.batch * (d.head_dim * (in * (q + 2 * kv) + out * q) + sizeof(float) * q) +
+    double values = attention_value_dim(&d);
+    return (double)d.batch * (in * (d.head_dim * (q + kv) + (geometry.values_in_keys ? 0 : values * kv)) + out * values * q +
+                              sizeof(float) * q) +
            3.0 * (double)geometry.descale_bytes;
 }

@@ -7,8 +7,8 @@
  * Chunks   With `chunk` n the keys and the rows of a sequence lie in chunks of n positions, from its first key on, and a row
  *          attends to keys of its own chunk alone: with p = i + seqlen_kv - seqlen_q to those with p - p % n <= j <= p.
  * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
- *            q, o  [batch][seqlen_q][heads_q][head_dim]
- *            k, v  [batch][seqlen_kv][heads_kv][head_dim]
+ *            q     [batch][seqlen_q][heads_q][head_dim],    o  [batch][seqlen_q][heads_q][head_dim_v]
+ *            k     [batch][seqlen_kv][heads_kv][head_dim],  v  [batch][seqlen_kv][heads_kv][head_dim_v]
  *            lse   [batch][heads_q][seqlen_q], f32, natural logarithm; of packed q [heads_q][rows_q]
  *          Strides count ELEMENTS.  The last dimension is contiguous.
  * Lengths  A batch of sequences with lengths of their own: seqlen_q and seqlen_kv are then the most that a plan
@@ -71,7 +71,7 @@ typedef enum ptxpack_rows {
                                 may be two tensors or parts of one, with rows or heads first: strides say it */
 } ptxpack_rows;
 
-/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory but for the last two. */
+/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory but for the last three. */
 enum {
     PTXPACK_LENGTHS_Q = 1,  /* [batch], of q; with packed rows at most starts_q[i + 1] - starts_q[i] */
     PTXPACK_LENGTHS_KV = 2, /* [batch], of k and v, with those that left_pad skips */
@@ -79,8 +79,10 @@ enum {
     PTXPACK_LEFT_PAD = 8,   /* [batch], with dense or paged k and v: the first rows that are no keys; top-left
                                masks count from the first key */
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
-    PTXPACK_ALIBI = 32 /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
+    PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
+    PTXPACK_VALUES_IN_KEYS = 64 /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
+                               once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
@@ -96,7 +98,7 @@ typedef struct ptxpack_attention_desc {
     ptxpack_dtype   dtype;                      /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16 */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
     int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
-    int32_t         head_dim;          /* a multiple of 16 bytes of q, at most 256 */
+    int32_t         head_dim;          /* of q and k: a multiple of 16 bytes of q, at most 576; with fp8 at most 256 */
     float           scale;             /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim) */
     ptxpack_mask    mask;
     int32_t         window_left, window_right; /* of window masks, < 0: no limit on that side; otherwise 0 */
@@ -118,7 +120,7 @@ typedef struct ptxpack_attention_desc {
     const struct ptxpack_attention_append_desc *append;
     /* Where `size` ends before these fields they are 0. */
     int32_t  chunk;    /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
-    uint32_t reserved; /* 0 */
+    int32_t  head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, nor with append */
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
@@ -193,7 +195,7 @@ typedef struct ptxpack_descales {
 /* Compute the same on the CPU in double precision, to check results.  The inputs are in HOST memory.
  * `descales` matters only with PTXPACK_E4M3; NULL means that all are 1.  o (with the strides desc->o) and lse
  * ([batch][heads_q][seqlen_q]) are doubles, and either may be NULL.  The call runs on one thread and needs 8
- * bytes of memory for each of batch seqlen_kv heads_kv head_dim elements.  After an error the line is
+ * bytes of memory for each of batch seqlen_kv heads_kv head_dim elements, and as many for those of v.  After an error the line is
  * ptxpack_detail(NULL).
  *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL; nothing was written
  *   PTXPACK_E_MEMORY  some rows may have been written */
@@ -234,7 +236,7 @@ PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_att
  * with n the largest power of two up to `heads`, 2^(-8 i / n) for i = 1 .. n, then 2^(-4 (2 i - 1) / n) for i = 1 ..
  * heads - n.  Nothing if slopes is NULL or heads below 1. */
 PTXPACK_API void ptxpack_attention_alibi_slopes(int32_t heads, float *slopes);
-/* The floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
+/* The floating-point operations that `desc` needs: 2 (head_dim + head_dim_v) for each pair of query and key that the mask
  * keeps, with sequences as long as the descriptor says.  FlashAttention's convention, which takes half of all
  * pairs for causal masks, differs only by the diagonal. */
 PTXPACK_API double ptxpack_attention_flops(const ptxpack_attention_desc *desc);

@@ -9,7 +9,10 @@ const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-enum { CHUNK = 16 }; /* the bytes that the kernels copy at once: rows consist of whole chunks */
+enum {
+    CHUNK = 16, /* the bytes that the kernels copy at once: rows consist of whole chunks */
+    MOST_DIM = 576
+};
 
 /* ---- sizes and enumerations --------------------------------------------------------------------- */
 static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
@@ -27,8 +30,29 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
     if (d->heads_q % d->heads_kv != 0)
         return refuse(line, "heads_q %d is not a multiple of heads_kv %d", (int)d->heads_q, (int)d->heads_kv);
     int step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype));
-    if (d->head_dim % step != 0 || d->head_dim > 256)
-        return refuse(line, "head_dim %d is not a multiple of %d up to 256", (int)d->head_dim, step);
+    int most = d->dtype == PTXPACK_E4M3 ? 256 : MOST_DIM;
+    if (d->head_dim % step != 0 || d->head_dim > most)
+        return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, step, most);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
+{
+    const int  step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype)), columns = attention_value_dim(d);
+    const bool in_keys = (d->options & PTXPACK_VALUES_IN_KEYS) != 0, other = columns != d->head_dim;
+    if (columns < 1 || columns % step != 0 || columns > ATTENTION_MOST_VALUES)
+        return refuse(line, "head_dim_v %d is not a multiple of %d up to %d", columns, step,
+                      (int)ATTENTION_MOST_VALUES);
+    if ((other || in_keys) && d->dtype == PTXPACK_E4M3)
+        return refuse(line, "%s is not taken with fp8", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
+    if ((other || in_keys) && d->append != NULL)
+        return refuse(line, "%s is not taken with append", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
+    if (in_keys && columns > d->head_dim)
+        return refuse(line, "head_dim_v %d exceeds head_dim %d, but PTXPACK_VALUES_IN_KEYS takes v from k", columns,
+                      (int)d->head_dim);
+    if (in_keys && (d->v.batch | d->v.row | d->v.head) != 0 &&
+        (d->v.batch != d->k.batch || d->v.row != d->k.row || d->v.head != d->k.head))
+        return refuse(line, "v has other strides than k, but PTXPACK_VALUES_IN_KEYS takes it from k");
     return PTXPACK_OK;
 }
 
@@ -70,8 +94,6 @@ static ptxpack_status check_chunk(const ptxpack_attention_desc *d, char *line)
     if (d->chunk > 0 && d->mask != PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
         return refuse(line, "chunk is %d, but mask %d is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT", (int)d->chunk,
                       (int)d->mask);
-    if (d->reserved != 0)
-        return refuse(line, "reserved is %u; it must be 0", (unsigned)d->reserved);
     return PTXPACK_OK;
 }
 
@@ -96,6 +118,8 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
                       (double)d->scale);
     ptxpack_status status = check_extents(d, line);
     if (status == PTXPACK_OK)
+        status = check_values(d, line);
+    if (status == PTXPACK_OK)
         status = check_softcap(d, line);
     if (status == PTXPACK_OK)
         status = check_alibi(d, line);
@@ -105,7 +129,7 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
 }
 
 /* ---- strides ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor, attention_tensor *out,
+static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor, attention_geometry *out,
                                      char *line)
 {
     const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
@@ -115,13 +139,17 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
                                     .written = tensor == TENSOR_O,
                                     .extent = {0, 0, keys ? d->heads_kv : d->heads_q},
                                     .stride = {s->batch, s->row, s->head},
-                                    .elements = d->head_dim,
+                                    .elements = attention_columns(d, tensor),
                                     .element_bytes = bytes};
     memory_tensor          found;
+    if (tensor == TENSOR_V && out->values_in_keys) {
+        out->tensor[TENSOR_V] = out->tensor[TENSOR_K];
+        return PTXPACK_OK;
+    }
     attention_extents(d, tensor, &shape.extent[MEMORY_BATCH], &shape.extent[MEMORY_ROW]);
     ptxpack_status status = memory_resolve(&shape, &found, line);
     if (status == PTXPACK_OK)
-        *out = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes,
+        out->tensor[tensor] = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes,
                                   found.stride[MEMORY_ROW] / (int64_t)bytes,
                                   found.stride[MEMORY_HEAD] / (int64_t)bytes, found.bytes};
     return status;
@@ -148,8 +176,9 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
                                          char line[PLAN_LINE])
 {
     ptxpack_status status = check_fields(desc, line);
+    out->values_in_keys = status == PTXPACK_OK && (desc->options & PTXPACK_VALUES_IN_KEYS) != 0;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
-        status = resolve_tensor(desc, i, &out->tensor[i], line);
+        status = resolve_tensor(desc, i, out, line);
     if (status != PTXPACK_OK)
         return status;
     uint64_t rows = (uint64_t)desc->batch * (uint64_t)desc->heads_q;

@@ -38,6 +38,7 @@ extern const char *const attention_array_names[ARRAY_COUNT];
 
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
+    bool             values_in_keys; /* v is k */
     float            scale;
     float            softcap;                     /* 0: none */
     bool             limited_left, limited_right; /* false: the offset means nothing */
@@ -84,13 +85,29 @@ static inline int32_t attention_split_rows(const ptxpack_attention_desc *desc)
     return attention_parts_given(desc) ? 0 : desc->split_rows;
 }
 
+/* The columns of v and o, and of a tensor. */
+static inline int32_t attention_value_dim(const ptxpack_attention_desc *desc)
+{
+    return desc->head_dim_v != 0 ? desc->head_dim_v : desc->head_dim;
+}
+static inline int32_t attention_columns(const ptxpack_attention_desc *desc, int tensor)
+{
+    return tensor == TENSOR_V || tensor == TENSOR_O ? attention_value_dim(desc) : desc->head_dim;
+}
+
+/* The columns of V that a kernel has. */
+static inline int64_t attention_row_values(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "VALUE_DIM", ptxpack_variant_parameter(row, "HEAD_DIM", 0));
+}
+
 /* The element type of a tensor: fp8 gives a bf16 output. */
 static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)
 {
     return tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : desc->dtype;
 }
 
-enum { ATTENTION_NO_LIMIT = 1 << 30 };
+enum { ATTENTION_NO_LIMIT = 1 << 30, ATTENTION_MOST_VALUES = 512 /* head_dim_v */ };
 
 static inline bool attention_has_sinks(const attention_geometry *g) { return g->array_bytes[ARRAY_SINKS] != 0; }
 static inline bool attention_has_alibi(const attention_geometry *g)

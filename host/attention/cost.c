@@ -81,6 +81,17 @@ attention_machine attention_machine_of(const ptxpack_device_caps *caps, int sm_c
         attention_machine){.sms = sm_count > 0 ? sm_count : arch->sms, .ghz = arch->ghz, .bytes = arch->bytes};
 }
 
+/* The columns of K and V that a row's kernel multiplies with, and that it loads. */
+static int64_t columns_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "HEAD_DIM", 64) + attention_row_values(row);
+}
+static int64_t loaded_columns(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0 ? ptxpack_variant_parameter(row, "HEAD_DIM", 64)
+                                                                    : columns_of(row);
+}
+
 /* ---- blocks that are visited -------------------------------------------------------------------------- */
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
@@ -190,13 +201,14 @@ typedef struct estimate {
 static double issue_clocks(const ptxpack_variant *row, const ptxpack_attention_desc *d, int64_t keys)
 {
     enum { BOX_CLOCKS = 119, PAGE_CLOCKS = 60, COLUMNS = 64, TENSORS = 2, FEW_REGISTERS = 32 };
+    const int64_t tensors = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0 ? 1 : TENSORS;
     if (d->kv_rows != PTXPACK_ROWS_PAGED || d->page_rows <= 0 || strcmp(row->file, "attention/wgmma.ptx") != 0)
         return 0;
     int64_t pages = d->page_rows < keys ? keys / d->page_rows : 1;
-    int64_t boxes = (ptxpack_variant_parameter(row, "HEAD_DIM", 0) + COLUMNS - 1) / COLUMNS;
+    int64_t boxes = (loaded_columns(row) + COLUMNS - 1) / COLUMNS; /* of all tensors */
     int64_t warps = ptxpack_variant_parameter(row, "PRODUCER_WARPS", 1);
     bool    share = warps <= pages && ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) > FEW_REGISTERS;
-    return (double)(TENSORS * pages * (boxes * BOX_CLOCKS + PAGE_CLOCKS)) / (share ? (double)warps : 1);
+    return (double)(pages * (boxes * BOX_CLOCKS + tensors * PAGE_CLOCKS)) / (share ? (double)warps : 1);
 }
 
 static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,
@@ -205,7 +217,6 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
 {
     const row_class       *kind = class_of(row);
     const struct arch_row *arch = arch_of(caps->arch != 0 ? caps->arch : row->arch); /* 0: a build is listed */
-    double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
     estimate               e = {.row = row, .desc = d, .geometry = g, .group = group};
     e.m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
     e.n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
@@ -220,7 +231,7 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
     int rate = e.uneven ? kind->limited_rate : kind->rate;
     e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
     e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;
-    e.block = 4.0 * (double)e.m * (double)e.n * head_dim * (double)resident / (rate * arch->scale);
+    e.block = 2.0 * (double)e.m * (double)e.n * (double)columns_of(row) * (double)resident / (rate * arch->scale);
     e.block = larger(e.block, issue_clocks(row, d, e.n));
     return e;
 }
@@ -268,10 +279,9 @@ static void take_item(double *free_at, int64_t slots, double clocks)
  * is free, the last tile of every head first. */
 static double item_clocks(const estimate *e, int64_t blocks)
 {
-    double head_dim = (double)ptxpack_variant_parameter(e->row, "HEAD_DIM", 64);
-    double bytes = (double)e->m * head_dim * sizeof(float);
+    double bytes = (double)e->m * (double)attention_row_values(e->row) * sizeof(float);
     double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
-    double keys = 4.0 * (double)e->n * head_dim * (double)e->slots /
+    double keys = 2.0 * (double)e->n * (double)loaded_columns(e->row) * (double)e->slots /
                   (double)e->sms; /* of a block on each slot */
     double  block = larger(e->block, keys / l2_bytes);
     double  free_at[MOST_SLOTS] = {0}, last = 0;
@@ -295,10 +305,11 @@ static bool splits(const estimate *e)
     enum { MOST_TILES = 1 << 20 };
     const attention_geometry *g = e->geometry;
     /* with more than that in registers ptxas would spill: of consumers, or of a producer that has 32 */
-    bool spills = (ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 256 &&
+    bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) == 256 &&
                    (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
                   (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
-    bool untried = g->varlen && e->group > 1; /* packed heads with lengths have whole tiles */
+    /* packed heads with lengths have whole tiles */
+    bool untried = g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) == 1;
     return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !untried &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
@@ -356,10 +367,10 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
     estimate e = open_estimate(row, desc, geometry, caps, sm_count, group);
     double   clocks;
     *split = choose_split(&e, &clocks);
-    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
-                  desc->seqlen_kv;
+    double keys = (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv * desc->seqlen_kv;
+    double columns = desc->head_dim + (geometry->values_in_keys ? 0 : attention_value_dim(desc));
     /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * desc->head_dim / ((double)e.sms * arch_of(caps->arch)->bytes);
+    double memory = 1.08 * keys * columns / ((double)e.sms * arch_of(caps->arch)->bytes);
     memory *= (double)e.blocks.total /
               ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
     /* few queries are bound by memory on every row: then the one with fewer operations is better */
@@ -372,8 +383,9 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
 static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     /* a warp's rows; with lengths in memory tiles of 192 rows would spill, and few queries do not fill them */
-    enum { MOST_GROUP = 16, MOST_TILE = 128, MOST_ROWS = 1 << 28 };
-    int64_t heads = d->heads_q / d->heads_kv, group = clamp(heads & -heads, 1, MOST_GROUP);
+    enum { MOST_GROUP = 16, MOST_WIDE = 64 /* where warpgroups share rows */, MOST_TILE = 128, MOST_ROWS = 1 << 26 };
+    bool    wide = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 1) > 1;
+    int64_t heads = d->heads_q / d->heads_kv, group = clamp(heads & -heads, 1, wide ? MOST_WIDE : MOST_GROUP);
     bool    packs = row->arch == 90 && strcmp(row->file, "attention/wgmma.ptx") == 0 &&
                  ptxpack_variant_parameter(row, "FP8", 0) == 0 &&
                  ptxpack_variant_parameter(row, "BLOCK_M", 0) <= MOST_TILE && d->seqlen_q <= MOST_ROWS / group;

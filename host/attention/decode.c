@@ -152,7 +152,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
-    symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
+    symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
+    symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
     attention_mma_symbols(l, list);
 }
@@ -233,6 +234,7 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->seqlen_q = d->seqlen_q;
     a->heads_kv = d->heads_kv;
     a->head_dim = d->head_dim;
+    a->head_dim_v = attention_value_dim(d);
     a->rows = (int32_t)s->rows;
     a->group = (int32_t)s->group;
     a->group_inverse = (int32_t)divide_up(1 << 16, s->group);

@@ -26,7 +26,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
-    symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
+    symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
+    symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);
     attention_mma_symbols(l, list);
 }
 
@@ -89,6 +90,7 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
         .heads_q = d->heads_q,
         .heads_per_kv = d->heads_q / d->heads_kv,
         .head_dim = d->head_dim,
+        .head_dim_v = attention_value_dim(d),
         .left_offset = g->left_offset,
         .right_offset = g->limited_right ? g->right_offset : d->seqlen_kv - 1, /* never binds */
         .softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0,

@@ -79,7 +79,8 @@ typedef struct attention_aux {
     ATTENTION_LENGTHS(X, S)                                                                            \
     ATTENTION_HEADS(X, S)                                                                              \
     ATTENTION_CHUNKS(X, S)                                                                             \
-    ATTENTION_HOOKS(X, S)
+    ATTENTION_HOOKS(X, S)                                                                              \
+    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
@@ -148,7 +149,8 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")                                             \
     ATTENTION_HEADS(X, S)                                                                              \
     ATTENTION_CHUNKS(X, S)                                                                             \
-    ATTENTION_HOOKS(X, S)
+    ATTENTION_HOOKS(X, S)                                                                              \
+    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

@@ -30,9 +30,9 @@ struct attention_reference {
     ptxpack_attention_hooks hooks;          /* NULL: none */
     attention_sequence     *sequences;      /* [batch] */
     float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                  *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    float                  *v;              /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
     size_t                  padded_keys;
-    size_t                  head_size; /* floats of k or v per batch and head */
+    size_t                  k_size, v_size; /* floats of k and of v per batch and head */
     int                     group;     /* rows that may share a pass: 1 when V is not finite */
 };
 
@@ -65,24 +65,27 @@ static size_t key_start(const attention_reference *r, int tensor, int64_t batch,
     return row_start(t, s->cache, s->kv_row + j, head);
 }
 
+static size_t value_dim(const attention_reference *r) { return (size_t)attention_value_dim(&r->desc); }
+
 /* Fill the panels of one batch and key head; returns whether all of V is finite. */
 static bool fill_head(attention_reference *r, const void *k, const void *v, const int32_t *page_table,
                       int64_t batch, int64_t head)
 {
     const attention_sequence *s = &r->sequences[batch];
     ptxpack_dtype             type = r->desc.dtype;
-    size_t                    d = (size_t)r->desc.head_dim, keys = (size_t)s->keys;
-    size_t                    at = ((size_t)batch * (size_t)r->desc.heads_kv + (size_t)head) * r->head_size;
+    size_t                    d = (size_t)r->desc.head_dim, dv = value_dim(r), keys = (size_t)s->keys;
+    size_t                    at = (size_t)batch * (size_t)r->desc.heads_kv + (size_t)head;
     bool                      finite = true;
     for (size_t j = (size_t)s->first; j < keys; j++) {
         size_t k_row = key_start(r, TENSOR_K, batch, (int64_t)j, head, page_table);
         size_t v_row = key_start(r, TENSOR_V, batch, (int64_t)j, head, page_table);
-        float *k_to = r->k + at + j / PANEL * d * PANEL + j % PANEL;
-        float *v_to = r->v + at + j * PANEL;
-        for (size_t c = 0; c < d; c++) {
+        float *k_to = r->k + at * r->k_size + j / PANEL * d * PANEL + j % PANEL;
+        float *v_to = r->v + at * r->v_size + j * PANEL;
+        for (size_t c = 0; c < d; c++)
+            k_to[c * PANEL] = ptxpack_element(type, k, k_row + c);
+        for (size_t c = 0; c < dv; c++) {
             float value = ptxpack_element(type, v, v_row + c);
             finite = finite && isfinite(value);
-            k_to[c * PANEL] = ptxpack_element(type, k, k_row + c);
             v_to[c / PANEL * r->padded_keys * PANEL + c % PANEL] = value;
         }
     }
@@ -93,17 +96,18 @@ static bool fill_head(attention_reference *r, const void *k, const void *v, cons
 static ptxpack_status allocate(attention_reference *r)
 {
     const ptxpack_attention_desc *d = &r->desc;
-    size_t                        heads = (size_t)d->batch * (size_t)d->heads_kv, floats;
+    size_t                        heads = (size_t)d->batch * (size_t)d->heads_kv, k_floats, v_floats;
     r->padded_keys = ((size_t)d->seqlen_kv + PANEL - 1) / PANEL * PANEL;
-    r->head_size = r->padded_keys * (size_t)d->head_dim; /* < 2^40 */
+    r->k_size = r->padded_keys * (size_t)d->head_dim; /* < 2^41 */
+    r->v_size = r->padded_keys * value_dim(r);
     r->sequences = (attention_sequence *)calloc((size_t)d->batch, sizeof *r->sequences);
-    if (!__builtin_mul_overflow(heads, r->head_size, &floats)) { /* calloc checks the bytes; 0 pads */
-        r->k = (float *)calloc(floats, sizeof *r->k);
-        r->v = (float *)calloc(floats, sizeof *r->v);
+    if (!__builtin_mul_overflow(heads, r->k_size, &k_floats) && !__builtin_mul_overflow(heads, r->v_size, &v_floats)) {
+        r->k = (float *)calloc(k_floats, sizeof *r->k); /* which checks the bytes; 0 pads */
+        r->v = (float *)calloc(v_floats, sizeof *r->v);
     }
     if (r->k == NULL || r->v == NULL || r->sequences == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for 2 * %zu * %zu floats of the reference",
-                            heads, r->head_size);
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %zu * %zu floats of the reference",
+                            heads, r->k_size + r->v_size);
     return PTXPACK_OK;
 }
 
@@ -128,8 +132,11 @@ static ptxpack_status check_inputs(const ptxpack_attention_desc *desc, const voi
         status = ptxpack_attention_resolve(&r->desc, &r->geometry, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
-    if (q == NULL || k == NULL || v == NULL)
+    const bool in_keys = r->geometry.values_in_keys;
+    if (q == NULL || k == NULL || (v == NULL && !in_keys))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL", q == NULL ? "q" : k == NULL ? "k" : "v");
+    if (in_keys && v != NULL && v != k)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "v is not k, but PTXPACK_VALUES_IN_KEYS takes it from k");
     return PTXPACK_OK;
 }
 
@@ -194,7 +201,7 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
     r->group = GROUP;
     for (int64_t b = 0; b < r->desc.batch; b++)
         for (int64_t h = 0; h < r->desc.heads_kv; h++)
-            if (!fill_head(r, k, v, lengths != NULL ? lengths->page_table : NULL, b, h))
+            if (!fill_head(r, k, r->geometry.values_in_keys ? k : v, lengths != NULL ? lengths->page_table : NULL, b, h))
                 r->group = 1;
     *out = r;
     return PTXPACK_OK;
@@ -220,7 +227,7 @@ int64_t attention_reference_queries(const attention_reference *r, int32_t batch)
 typedef struct scratch {
     double *q;       /* [GROUP][head_dim] */
     double *s, *p;   /* [GROUP][padded_keys] */
-    double *o;       /* [GROUP][head_dim] */
+    double *o;       /* [GROUP][head_dim_v] */
     double  v_scale; /* of the group's key head */
 } scratch;
 
@@ -286,7 +293,7 @@ static double softmax_row(double *p, key_range seen, key_range all, double sink,
 /* O = P V of the group over its keys. */
 static void weigh_values(const attention_reference *r, const float *v, key_range all, scratch *w)
 {
-    size_t d = (size_t)r->desc.head_dim;
+    size_t d = value_dim(r);
     for (size_t c = 0; c < d; c += PANEL)
         multiply(w->p + all.first, r->padded_keys, v + c * r->padded_keys + all.first * PANEL,
                  all.end - all.first, w->o + c, d);
@@ -340,7 +347,7 @@ static double capped_rounded(ptxpack_dtype type, double s, double softcap)
 static void exact_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
                         int count, const attention_row_results *results, scratch *w)
 {
-    size_t d = (size_t)r->desc.head_dim;
+    size_t d = value_dim(r);
     double sum[GROUP], most[GROUP];
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
@@ -372,7 +379,7 @@ static double round_weight(ptxpack_dtype type, double p, double sum)
 static void rounded_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
                           int count, double *out, scratch *w)
 {
-    size_t        d = (size_t)r->desc.head_dim;
+    size_t        d = value_dim(r);
     ptxpack_dtype type = attention_tensor_type(&r->desc, TENSOR_O);
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
@@ -403,7 +410,6 @@ static void compute_group(const attention_reference *r, const attention_row *row
     group_keys                    keys = {.all = {0, 0}};
     int64_t                       kv_head = rows[first].head / (desc->heads_q / desc->heads_kv);
     size_t                        kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
-    size_t                        at = kv * r->head_size;
     double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
     w->v_scale = descale_of(r->descales.v, kv);
     for (int i = 0; i < GROUP; i++) { /* a short group repeats its last row */
@@ -420,11 +426,11 @@ static void compute_group(const attention_reference *r, const attention_row *row
         keys.all = join(keys.all, keys.row[i]);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
-        multiply(w->q, d, r->k + at + j * d, d, w->s + j, r->padded_keys);
+        multiply(w->q, d, r->k + kv * r->k_size + j * d, d, w->s + j, r->padded_keys);
     if (results->o != NULL || results->lse != NULL)
-        exact_group(r, r->v + at, &keys, first, count, results, w);
+        exact_group(r, r->v + kv * r->v_size, &keys, first, count, results, w);
     if (results->rounded != NULL)
-        rounded_group(r, r->v + at, &keys, first, count, results->rounded, w);
+        rounded_group(r, r->v + kv * r->v_size, &keys, first, count, results->rounded, w);
 }
 
 /* ---- all rows, on threads ----------------------------------------------------------------------- */
@@ -455,7 +461,7 @@ static void *run_rows(void *context)
     row_job                   *job = (row_job *)context;
     const attention_reference *r = job->reference;
     size_t                     d = (size_t)r->desc.head_dim, keys = r->padded_keys, first;
-    double                    *memory = (double *)malloc(GROUP * 2 * (d + keys) * sizeof(double));
+    double *memory = (double *)malloc(GROUP * (d + 2 * keys + value_dim(r)) * sizeof(double));
     if (memory == NULL) {
         atomic_store(&job->no_memory, true);
         return NULL;
@@ -492,7 +498,7 @@ ptxpack_status attention_reference_rows(const attention_reference *reference, co
 
 /* ---- the public reference: every row, in the caller's layout ------------------------------------ */
 /* Rows of the descriptor that follow `n`, up to BATCH_ROWS, without those beyond a length; *n moves on. */
-enum { BATCH_ROWS = 64 };
+enum { BATCH_ROWS = 32 };
 static int64_t next_rows(const attention_reference *r, int64_t total, int64_t *n,
                          attention_row list[BATCH_ROWS])
 {
@@ -525,10 +531,10 @@ ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc 
     if (status != PTXPACK_OK)
         return status;
     const attention_tensor     *t = &r->geometry.tensor[TENSOR_O];
-    int64_t                     d = r->desc.head_dim, n = 0, count;
+    int64_t                     d = (int64_t)value_dim(r), n = 0, count;
     int64_t                     total = (int64_t)r->desc.batch * r->desc.heads_q * r->desc.seqlen_q;
     attention_row               list[BATCH_ROWS];
-    double                      values[BATCH_ROWS * 256], logs[BATCH_ROWS]; /* head_dim <= 256 */
+    double                      values[BATCH_ROWS * ATTENTION_MOST_VALUES], logs[BATCH_ROWS];
     const attention_row_results results = {values, NULL, logs};
     while (status == PTXPACK_OK && (count = next_rows(r, total, &n, list)) > 0) {
         status = attention_reference_rows(r, list, (size_t)count, 1, &results);

@@ -51,7 +51,7 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
                                   int32_t group, attention_wgmma_arguments *a)
 {
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
-    const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
+    const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->k_box, &layout->v_box,
                                                         &layout->o_box};
     ptxpack_status               status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
@@ -84,7 +84,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags in the word of a tile's number */
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
                            (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
-    int64_t head_bytes = 2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim;
+    int64_t head_bytes = (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * (d->head_dim + attention_value_dim(d));
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
@@ -110,6 +110,15 @@ static const char *refuse_lengths(const ptxpack_attention_desc *d, const attenti
     return line;
 }
 
+/* A kernel that has V in K's tiles takes nothing else. */
+static const char *refuse_values(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    if (g->values_in_keys || ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) == 0)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes PTXPACK_VALUES_IN_KEYS alone");
+    return line;
+}
+
 /* The scale of fp8's scores is known on the device alone. */
 static const char *refuse_scores(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
 {
@@ -131,7 +140,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
-        refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL)
+        refuse_values(geometry, row, line) != NULL || refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -204,7 +213,7 @@ attention_wgmma_workspace attention_wgmma_workspace_of(const attention_wgmma_lay
 {
     enum { UNIT = 16, LANES = 32, STATE_BYTES = 2 * UNIT /* of a lane */ };
     uint64_t warps = 4 * (uint64_t)l->warpgroups, items = (uint64_t)tiles * (uint64_t)split->most;
-    uint64_t slot = LANES * ((uint64_t)l->head_dim / 8 * UNIT + STATE_BYTES);
+    uint64_t slot = LANES * ((uint64_t)l->o_dim / 8 * UNIT + STATE_BYTES);
     attention_wgmma_workspace w = {.counters = UNIT + sizeof(int32_t) * items};
     w.bytes = w.counters;
     if (split->most == 1)

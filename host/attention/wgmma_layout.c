@@ -44,10 +44,15 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->producer_warps = ptxpack_variant_parameter(row, "PRODUCER_WARPS", 0);
     l->regs_producer = ptxpack_variant_parameter(row, "REGS_PRODUCER", 0);
     l->regs_consumer = ptxpack_variant_parameter(row, "REGS_CONSUMER", 0);
+    l->value_dim = ptxpack_variant_parameter(row, "VALUE_DIM", 0);
+    l->column_groups = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 0);
+    l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
+    l->o_dim = l->column_groups > 0 ? l->value_dim / l->column_groups : 0;
     l->box_columns = TILE_BOX_ROW / l->element;
     l->boxes = (l->head_dim + l->box_columns - 1) / l->box_columns;
     l->o_columns = TILE_BOX_ROW / O_ELEMENT;
-    l->o_boxes = (l->head_dim + l->o_columns - 1) / l->o_columns;
+    l->v_boxes = (l->value_dim + l->box_columns - 1) / l->box_columns;
+    l->o_boxes = (l->o_dim + l->o_columns - 1) / l->o_columns;
 }
 
 static const char *contradiction_of_registers(const attention_wgmma_layout *l)
@@ -71,16 +76,32 @@ static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
                                     : NULL;
 }
 
+static const char *contradiction_of_values(const attention_wgmma_layout *l)
+{
+    return l->column_groups != 1 && l->column_groups != l->warpgroups ? "COLUMN_GROUPS is neither 1 nor WARPGROUPS"
+           : l->o_dim < 16 || l->o_dim % 16 != 0 || l->o_dim > 256
+               ? "VALUE_DIM / COLUMN_GROUPS is not a multiple of 16 up to 256"
+           : l->o_dim * l->column_groups != l->value_dim ? "VALUE_DIM is not a multiple of COLUMN_GROUPS"
+           : l->column_groups > 1 && l->o_dim % l->o_columns != 0
+               ? "VALUE_DIM / COLUMN_GROUPS are not whole boxes of columns"
+           : l->fp8 && (l->value_dim != l->head_dim || l->column_groups > 1 || l->values_in_keys)
+               ? "FP8 needs the VALUE_DIM HEAD_DIM and one of COLUMN_GROUPS"
+           : l->values_in_keys && (l->v_stages != l->k_stages || l->value_dim > l->head_dim)
+               ? "VALUES_IN_KEYS needs as many V_STAGES as K_STAGES, and a VALUE_DIM up to HEAD_DIM"
+               : NULL;
+}
+
 static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_variant *row)
 {
-    const char *of_fp8 = contradiction_of_fp8(l);
+    const char *of_fp8 = contradiction_of_fp8(l), *of_values = contradiction_of_values(l);
     return of_fp8 != NULL                              ? of_fp8
+           : of_values != NULL                         ? of_values
            : l->head_dim < 16 || l->head_dim % 16 != 0 ? "HEAD_DIM is not a multiple of 16"
-           : l->head_dim > 256                         ? "HEAD_DIM is over 256"
            : l->block_n < 16 || l->block_n > 256 || l->block_n % 16 != 0
                ? "BLOCK_N is not a multiple of 16 up to 256"
            : l->warpgroups < 1 || l->warpgroups > 3           ? "WARPGROUPS is not 1, 2 or 3"
-           : l->block_m != TILE_WGMMA_ROWS * l->warpgroups    ? "BLOCK_M is not 64 * WARPGROUPS"
+           : l->block_m != TILE_WGMMA_ROWS * l->warpgroups / l->column_groups
+               ? "BLOCK_M is not 64 * WARPGROUPS / COLUMN_GROUPS"
            : l->k_stages < 1 || l->v_stages < 1               ? "K_STAGES or V_STAGES is missing"
            : l->q_stages != 1 && l->q_stages != 2             ? "Q_STAGES is not 1 or 2"
            : l->p_buffers != 1 && l->p_buffers != 2           ? "P_BUFFERS is not 1 or 2"
@@ -92,23 +113,25 @@ static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_
 }
 
 /* ---- tiles and descriptors ---------------------------------------------------------------------------- */
-/* V has the same tile as K, read with its columns as N and its keys as K.  Where the last box is not full,
+/* V's tile is like K's, read with its columns as N and its keys as K.  Where the last box is not full,
  * an instruction reads fewer columns than the tile has, with the same descriptor.  With fp8 the transpose of
  * V is a tile of its own. */
 OWN_FRAME void describe_tiles(attention_wgmma_layout *l)
 {
     const int bits = (int)(8 * l->element);
     l->q = tile_of_boxes(l->block_m, l->boxes * l->box_columns, bits);
-    l->kv = tile_of_boxes(l->block_n, l->boxes * l->box_columns, bits);
+    l->k = tile_of_boxes(l->block_n, l->boxes * l->box_columns, bits);
     l->q_operand = ptxpack_wgmma_descriptor(&l->q, PTXPACK_WGMMA_K, bits, TILE_WGMMA_ROWS);
-    l->k_operand = ptxpack_wgmma_descriptor(&l->kv, PTXPACK_WGMMA_K, bits, 0);
+    l->k_operand = ptxpack_wgmma_descriptor(&l->k, PTXPACK_WGMMA_K, bits, 0);
     if (l->fp8) {
         l->status = ptxpack_attention_fp8_layout(l->head_dim, l->block_n, TILE_BOX_ROW, &l->transposed);
         l->v = l->transposed.vt;
         l->v_operand = l->transposed.operand;
     } else {
-        l->v = tile_transposed(&l->kv);
-        l->v_operand = ptxpack_wgmma_descriptor(&l->v, PTXPACK_WGMMA_MN, bits, 0);
+        ptxpack_layout v = tile_of_boxes(l->block_n, l->v_boxes * l->box_columns, bits);
+        l->v = tile_transposed(&v);
+        l->v_operand =
+            ptxpack_wgmma_descriptor(&l->v, PTXPACK_WGMMA_MN, bits, l->column_groups > 1 ? l->o_dim : 0);
     }
 }
 
@@ -124,6 +147,10 @@ static void place_barriers(attention_wgmma_layout *l)
         l->barrier_count[i] = counts[i];
         at += 8 * counts[i];
     }
+    if (l->values_in_keys) {
+        l->barrier[WGMMA_V_FULL] = l->barrier[WGMMA_K_FULL];
+        l->barrier[WGMMA_V_EMPTY] = l->barrier[WGMMA_K_EMPTY];
+    }
     l->smem_message = (at + 15) / 16 * 16;
     l->smem_descales = l->smem_message + MESSAGE_BYTES;
     l->smem_lengths = l->smem_descales;
@@ -136,12 +163,14 @@ static void place_tiles(attention_wgmma_layout *l)
     l->kv_box_bytes = l->block_n * TILE_BOX_ROW;
     l->o_box_bytes = TILE_WARP_ROWS * TILE_BOX_ROW;
     l->q_stage_bytes = ptxpack_cosize(&l->q) * l->element;
-    l->kv_stage_bytes = ptxpack_cosize(&l->kv) * l->element;
-    l->v_stage_bytes = l->fp8 ? l->transposed.vt_bytes : l->kv_stage_bytes;
+    l->k_stage_bytes = ptxpack_cosize(&l->k) * l->element;
+    l->v_stage_bytes = l->fp8              ? l->transposed.vt_bytes
+                       : l->values_in_keys ? l->k_stage_bytes
+                                           : l->v_boxes * l->kv_box_bytes;
     l->smem_q = 0;
     l->smem_k = l->smem_q + l->q_stages * l->q_stage_bytes;
-    l->smem_raw = l->smem_k + l->k_stages * l->kv_stage_bytes;
-    l->smem_v = l->smem_raw + l->raw_stages * l->kv_stage_bytes;
+    l->smem_raw = l->smem_k + l->k_stages * l->k_stage_bytes;
+    l->smem_v = l->values_in_keys ? l->smem_k : l->smem_raw + l->raw_stages * l->k_stage_bytes;
     l->smem_o = l->smem_v + l->v_stages * l->v_stage_bytes;
     l->smem_barriers = l->smem_o + 4 * l->warpgroups * l->o_buffers * l->o_box_bytes;
     place_barriers(l);
@@ -154,14 +183,19 @@ OWN_FRAME void describe_boxes(attention_wgmma_layout *l)
     enum { RANK = 4 }; /* head_dim, sequence, head, batch */
     const int      bits = (int)(8 * l->element);
     ptxpack_layout o = tile_of_boxes(TILE_WARP_ROWS, l->o_columns, O_BITS);
+    ptxpack_layout v = tile_of_boxes(l->block_n, l->v_boxes * l->box_columns, bits);
     l->q_box = tile_box(&l->q, RANK, bits);
-    l->kv_box = tile_box(&l->kv, RANK, bits);
+    l->k_box = tile_box(&l->k, RANK, bits);
+    l->v_box = tile_box(&v, RANK, bits);
     l->o_box = tile_box(&o, RANK, O_BITS);
     if (l->status == PTXPACK_OK)
         l->status = tile_check_box("q", &l->q_box, RANK, l->block_m, l->box_columns, l->boxes,
                                    l->q_box_bytes / l->element);
     if (l->status == PTXPACK_OK)
-        l->status = tile_check_box("k", &l->kv_box, RANK, l->block_n, l->box_columns, l->boxes,
+        l->status = tile_check_box("k", &l->k_box, RANK, l->block_n, l->box_columns, l->boxes,
+                                   l->kv_box_bytes / l->element);
+    if (l->status == PTXPACK_OK)
+        l->status = tile_check_box("v", &l->v_box, RANK, l->block_n, l->box_columns, l->v_boxes,
                                    l->kv_box_bytes / l->element);
     if (l->status == PTXPACK_OK)
         l->status = tile_check_box("o", &l->o_box, RANK, TILE_WARP_ROWS, l->o_columns, 1, 0);
@@ -223,7 +257,8 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
     const attention_tensor  *t = &geometry->tensor[tensor];
     const char              *name = attention_tensor_names[tensor];
     bool                     keys = tensor == TENSOR_K || tensor == TENSOR_V;
-    int64_t                  extents[MAP_RANK] = {desc->head_dim, keys ? desc->seqlen_kv : desc->seqlen_q,
+    const int32_t            columns = attention_columns(desc, tensor);
+    int64_t                  extents[MAP_RANK] = {columns, keys ? desc->seqlen_kv : desc->seqlen_q,
                                  keys ? desc->heads_kv : desc->heads_q, desc->batch, 1};
     int64_t                  strides[MAP_RANK] = {1, t->row, t->head, t->batch, 0};
     const ptxpack_dtype      type = attention_tensor_type(desc, tensor);
@@ -246,7 +281,7 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                 "%s.%s: stride %lld is 2^40 bytes or more, for TMA too far", name, modes[d],
                                 (long long)strides[d]);
         if (d > 0)
-            box->global_strides[d - 1] = (uint64_t)(element * (extents[d] > 1 ? strides[d] : desc->head_dim));
+            box->global_strides[d - 1] = (uint64_t)(element * (extents[d] > 1 ? strides[d] : columns));
     }
     return PTXPACK_OK;
 }
@@ -260,8 +295,9 @@ void attention_wgmma_pack_box(ptxpack_tma_box *box, int32_t group)
     box->global_strides[ROWS - 1] = box->global_strides[HEADS - 1];
     box->global_dim[HEADS] = rows;
     box->global_strides[HEADS - 1] = row_stride;
-    box->box_dim[HEADS] = box->box_dim[ROWS] / (uint32_t)group;
-    box->box_dim[ROWS] = (uint32_t)group;
+    uint32_t heads = (uint32_t)group < box->box_dim[ROWS] ? (uint32_t)group : box->box_dim[ROWS];
+    box->box_dim[HEADS] = box->box_dim[ROWS] / heads;
+    box->box_dim[ROWS] = heads;
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------ */
@@ -272,7 +308,7 @@ OWN_FRAME ptxpack_tiled_mma tile_warpgroups(const attention_wgmma_layout *l, int
         snprintf(name, sizeof name, "SM90_64x%lldx32_F32E4M3E4M3_%s_TN", (long long)n, operands);
     else
         snprintf(name, sizeof name, "SM90_64x%lldx16_F32F16F16_%s", (long long)n, operands);
-    return tile_wgmma(l->warpgroups, name);
+    return tile_wgmma(l->warpgroups / l->column_groups, name);
 }
 
 OWN_FRAME void describe_accesses(attention_wgmma_layout *l)
@@ -281,7 +317,8 @@ OWN_FRAME void describe_accesses(attention_wgmma_layout *l)
     l->access[WGMMA_ACCESS_Q] = (attention_wgmma_access){.name = "Q to registers",
                                                          .atom = "SM75_U32x4_LDSM_N",
                                                          .used = l->q_registers,
-                                                         .offsets = tile_matrix_rows(l->warpgroups,
+                                                         .offsets = tile_matrix_rows(l->warpgroups /
+                                                                                         l->column_groups,
                                                                                      "SM75_U32x4_LDSM_N",
                                                                                      PTXPACK_A, PTXPACK_SRC,
                                                                                      &q)};
@@ -303,7 +340,7 @@ ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, att
 static ptxpack_status derivation_status(const attention_wgmma_layout *l)
 {
     const ptxpack_status all[] = {l->q.shape.status,
-                                  l->kv.shape.status,
+                                  l->k.shape.status,
                                   l->v.shape.status,
                                   l->o.shape.status,
                                   l->q_operand.status,
@@ -331,7 +368,7 @@ ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attent
     place_tiles(l);
     describe_boxes(l);
     l->qk = tile_warpgroups(l, l->block_n, l->q_registers ? "RS" : "SS");
-    l->pv = tile_warpgroups(l, l->head_dim, "RS");
+    l->pv = tile_warpgroups(l, l->o_dim, "RS");
     l->c_place = tile_accumulators(&l->qk, l->block_m, l->block_n);
     describe_accesses(l);
     if (l->status == PTXPACK_OK)

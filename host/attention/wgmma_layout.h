@@ -42,8 +42,8 @@ void ptxpack_attention_fp8_symbols(const attention_fp8_layout *l, symbol_list *l
     X(Q_EMPTY,  l->q_stages)                                                                       \
     X(K_FULL,   l->k_stages)                                                                       \
     X(K_EMPTY,  l->k_stages)                                                                       \
-    X(V_FULL,   l->v_stages)                                                                       \
-    X(V_EMPTY,  l->v_stages)                                                                       \
+    X(V_FULL,   l->values_in_keys ? 0 : l->v_stages)                                               \
+    X(V_EMPTY,  l->values_in_keys ? 0 : l->v_stages)                                               \
     X(RAW_FULL, l->raw_stages) /* fp8: V as TMA wrote it; what is called V is its transpose */     \
     X(RAW_EMPTY, l->raw_stages)                                                                    \
     X(MESSAGE_FULL,  WGMMA_MESSAGES)                                                               \
@@ -79,24 +79,28 @@ typedef struct attention_wgmma_layout {
     bool                   fp8;
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
+    /* The columns of V; warpgroups that share rows, and divide these columns; those of one of them. */
+    int64_t value_dim, column_groups, o_dim;
+    bool    values_in_keys; /* V is the first columns of K's tile, whose stages are V's */
     int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
     int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */
     bool                   q_registers;
     int64_t                producer_warps, regs_producer, regs_consumer; /* registers a thread; 0: never set */
     int64_t                boxes, box_columns; /* a tile is so many boxes of so many columns, side by side */
-    int64_t                o_boxes, o_columns; /* the same of O */
+    int64_t                v_boxes;            /* the same of V, which has boxes of as many columns */
+    int64_t                o_boxes, o_columns; /* the same of a warpgroup's O */
     ptxpack_tiled_mma      qk, pv;             /* of all warpgroups */
-    ptxpack_layout         q, kv;              /* (row, column) -> element of a tile, swizzled */
-    ptxpack_layout         v;                  /* as PV reads it: kv as (column, key); with fp8 transposed.vt */
+    ptxpack_layout         q, k;               /* (row, column) -> element of a tile, swizzled */
+    ptxpack_layout         v;                  /* as PV reads it, (column, key); with fp8 transposed.vt */
     attention_fp8_layout   transposed;         /* fp8 only */
     ptxpack_layout         o;                  /* (row, column of one box) -> element of all boxes of O */
     ptxpack_wgmma_operand  q_operand, k_operand, v_operand;
-    ptxpack_tma_box        q_box, kv_box, o_box; /* of tensors {head_dim, sequence, head, batch} */
+    ptxpack_tma_box        q_box, k_box, v_box, o_box; /* of tensors {head_dim, sequence, head, batch} */
     ptxpack_layout         c_place;              /* (thread, row half, 8 columns) -> (row, column) of S */
     attention_wgmma_access access[WGMMA_ACCESSES];
     /* Bytes. */
-    int64_t q_stage_bytes, q_box_bytes, kv_stage_bytes, kv_box_bytes, o_box_bytes;
-    int64_t v_stage_bytes; /* of what PV reads: kv_stage_bytes but with fp8 */
+    int64_t q_stage_bytes, q_box_bytes, k_stage_bytes, kv_box_bytes, o_box_bytes;
+    int64_t v_stage_bytes; /* of what PV reads */
     int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
     int64_t smem_descales, smem_lengths; /* behind the messages: fp8 only; the others, with VARLEN */
     int64_t shared_bytes;

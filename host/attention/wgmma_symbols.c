@@ -41,7 +41,10 @@ static void add_descriptors(symbol_list *list, const attention_wgmma_layout *l)
     symbol_add(list, "DESC_K_BOX", k.box);
     symbol_add(list, "DESC_Q_WARPGROUP", l->q_operand.step_mn);
     if (!l->fp8) /* fp8 has DESC_VT_* instead */
+    {
         symbol_add(list, "DESC_V_STEP", l->v_operand.step_k);
+        symbol_add(list, "DESC_V_GROUP", l->v_operand.step_mn);
+    }
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------ */
@@ -100,13 +103,15 @@ static void add_places(symbol_list *list, const attention_wgmma_layout *l)
     static const char *const barriers[WGMMA_BARRIERS] = {ATTENTION_WGMMA_BARRIERS(BARRIER_SYMBOL)};
 #undef BARRIER_SYMBOL
     symbol_add(list, "BOXES", l->boxes);
+    symbol_add(list, "V_BOXES", l->v_boxes);
     symbol_add(list, "BOX_COLUMNS", l->box_columns);
     symbol_add(list, "SMEM_Q", l->smem_q);
     symbol_add(list, "SMEM_K", l->smem_k);
     symbol_add(list, "SMEM_V", l->smem_v);
     symbol_add(list, "SMEM_O", l->smem_o);
     symbol_add(list, "Q_STAGE_BYTES", l->q_stage_bytes);
-    symbol_add(list, "KV_STAGE_BYTES", l->kv_stage_bytes);
+    symbol_add(list, "K_STAGE_BYTES", l->k_stage_bytes);
+    symbol_add(list, "V_STAGE_BYTES", l->v_stage_bytes);
     symbol_add(list, "Q_BOX_BYTES", l->q_box_bytes);
     symbol_add(list, "KV_BOX_BYTES", l->kv_box_bytes);
     symbol_add(list, "SMEM_BARRIERS", l->smem_barriers);
@@ -121,7 +126,6 @@ static void add_transposed(symbol_list *list, const attention_wgmma_layout *l)
 {
     symbol_add(list, "SMEM_RAW", l->smem_raw);
     symbol_add(list, "SMEM_DESCALES", l->smem_descales);
-    symbol_add(list, "V_STAGE_BYTES", l->v_stage_bytes);
     ptxpack_attention_fp8_symbols(&l->transposed, list);
 }
 

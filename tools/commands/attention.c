@@ -21,7 +21,7 @@ static ptxpack_status compute_rows(attention_problem *p, const attention_referen
     const ptxpack_attention_desc *d = &p->desc;
     ptxpack_attention_lengths     lengths = attention_lengths_of(&p->arrays);
     ptxpack_dtype                 type = attention_tensor_type(d, TENSOR_O);
-    size_t                        dim = (size_t)d->head_dim;
+    size_t                        dim = (size_t)attention_value_dim(d);
     attention_row                *rows = (attention_row *)calloc(CHUNK, sizeof *rows);
     double                       *values = (double *)calloc(CHUNK, (dim + 1) * sizeof *values);
     attention_walk                walk = {d, reference, 0, 0};
@@ -178,7 +178,7 @@ static int write_outputs(const attention_problem *p, const attention_settings *s
     npy_array                     o = {
                             .type = d->dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
                             .rank = 4,
-                            .shape = {d->batch, d->seqlen_q, d->heads_q, d->head_dim},
+                            .shape = {d->batch, d->seqlen_q, d->heads_q, attention_value_dim(d)},
                             .count = p->elements[TENSOR_O],
                             .data = p->tensor[TENSOR_O],
     };
@@ -197,7 +197,7 @@ static int write_outputs(const attention_problem *p, const attention_settings *s
         o.rank = 3;
         o.shape[0] = p->bhsd ? d->heads_q : d->rows_q;
         o.shape[1] = p->bhsd ? d->rows_q : d->heads_q;
-        o.shape[2] = d->head_dim;
+        o.shape[2] = attention_value_dim(d);
         lse.rank = 2;
         lse.shape[0] = d->heads_q;
         lse.shape[1] = d->rows_q;

@@ -179,7 +179,8 @@ static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 1, .heads_kv = 1,
         .dtype = ptxpack_variant_parameter(v, "FP8", 0) != 0 ? PTXPACK_E4M3 : PTXPACK_F16,
-        .head_dim = (int32_t)ptxpack_variant_parameter(v, "HEAD_DIM", 0),
+        .head_dim = (int32_t)ptxpack_variant_parameter(v, "HEAD_DIM", 0), .head_dim_v = (int32_t)attention_row_values(v),
+        .options = ptxpack_variant_parameter(v, "VALUES_IN_KEYS", 0) != 0 ? PTXPACK_VALUES_IN_KEYS : 0,
     };
     /* clang-format on */
     const ptxpack_variant *better = plan_method_of(v)->ordered ? better_row(v, caps) : NULL;

@@ -84,6 +84,10 @@ static int check_row(const plan *p)
         return command_fail("plan", "--variant: %s is for head_dim up to %lld", p->row->id,
                             (long long)head_dim),
                COMMAND_USAGE;
+    if (attention_row_values(p->row) < attention_value_dim(d))
+        return command_fail("plan", "--variant: %s is for head_dim_v up to %lld", p->row->id,
+                            (long long)attention_row_values(p->row)),
+               COMMAND_USAGE;
     if (d->dtype == PTXPACK_BF16 && (p->row->flags & PTXPACK_VARIANT_NO_BF16) != 0)
         return command_fail("plan", "--variant: the instructions of %s have no bf16 form", p->row->id),
                COMMAND_USAGE;

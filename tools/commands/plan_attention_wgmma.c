@@ -78,14 +78,14 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     report *r = &p->out;
     report_open(r, "layouts", '{');
     plan_report_layout(p, "q", &l->q);
-    plan_report_layout(p, "kv", &l->kv);
+    plan_report_layout(p, l->v_boxes == l->boxes ? "kv" : "k", &l->k);
     if (l->fp8) {
         plan_report_layout(p, "v_turned", &l->v);
         plan_report_layout(p, ".key_of", &l->transposed.key_of);
     }
     plan_report_layout(p, "o", &l->o);
     report_atom(p, "atom", l->block_n, l->q_registers ? "RS" : "SS");
-    report_atom(p, "atom_pv", l->head_dim, "RS");
+    report_atom(p, "atom_pv", l->o_dim, "RS");
     plan_report_layout(p, "atoms", &l->qk.thr_layout_vmnk);
     plan_report_layout(p, ".atoms_pv", &l->pv.thr_layout_vmnk);
     plan_report_layout(p, "s", &l->c_place);
@@ -123,7 +123,7 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
     if (group > 1)
         report_line(r, "            of q and o {{head_dim, head, sequence, batch}");
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : l->kv_box;
+        ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : t == TENSOR_K ? l->k_box : l->v_box;
         box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->attention.geometry, t, &box);
         if (group > 1 && (t == TENSOR_Q || t == TENSOR_O))
             attention_wgmma_pack_box(&box, group);
@@ -169,11 +169,11 @@ static void report_shared(plan *p, const attention_wgmma_layout *l)
     report_int(r, "v", l->smem_v);
     report_int(r, "o", l->smem_o);
     report_int(r, "o_box_bytes", l->o_box_bytes);
-    report_int(r, "stage_bytes", l->kv_stage_bytes);
-    if (l->fp8) {
+    report_int(r, "stage_bytes", l->k_stage_bytes);
+    if (l->fp8)
         report_int(r, "raw", l->smem_raw);
+    if (l->fp8 || l->v_stage_bytes != l->k_stage_bytes)
         report_int(r, "v_stage_bytes", l->v_stage_bytes);
-    }
     report_open(r, "barriers", '{');
     for (int i = 0; i < WGMMA_BARRIERS; i++)
         if (l->barrier_count[i] != 0)
@@ -188,9 +188,10 @@ static void report_pieces(plan *p, const attention_wgmma_layout *l)
 {
     plan_report_pieces(p);
     plan_report_stages(p, l->smem_q, l->q_stage_bytes, l->q_stages, "Q");
-    plan_report_stages(p, l->smem_k, l->kv_stage_bytes, l->k_stages, "K");
-    plan_report_stages(p, l->smem_raw, l->kv_stage_bytes, l->raw_stages, "V as it is loaded");
-    plan_report_stages(p, l->smem_v, l->v_stage_bytes, l->v_stages, l->fp8 ? "V turned round" : "V");
+    plan_report_stages(p, l->smem_k, l->k_stage_bytes, l->k_stages, l->values_in_keys ? "K, V" : "K");
+    plan_report_stages(p, l->smem_raw, l->k_stage_bytes, l->raw_stages, "V as it is loaded");
+    if (!l->values_in_keys)
+        plan_report_stages(p, l->smem_v, l->v_stage_bytes, l->v_stages, l->fp8 ? "V turned round" : "V");
     plan_report_piece(p, l->smem_o, l->smem_barriers - l->smem_o, "O, %lld box%s of %lld bytes a warp",
                       (long long)l->o_buffers, l->o_buffers == 1 ? "" : "es", (long long)l->o_box_bytes);
     for (int i = 0; i < WGMMA_BARRIERS; i++)

@@ -297,7 +297,7 @@ void attention_lengths_fill(const ptxpack_attention_desc *d, const attention_geo
             for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
                 size_t element = (size_t)(batch * t->batch + at * t->row + head * t->head);
                 random_normal(random, d->dtype, (uint8_t *)memory + element * ptxpack_dtype_bytes(d->dtype),
-                              (size_t)d->head_dim);
+                              (size_t)attention_columns(d, tensor));
             }
         }
     }
@@ -318,7 +318,7 @@ attention_work attention_lengths_work(const ptxpack_attention_desc *d, const att
         one.seqlen_kv = (int32_t)(s.keys - s.first);
         one.q_rows = one.kv_rows = PTXPACK_ROWS_DENSE;
         one.rows_q = one.rows_kv = one.page_rows = one.table_width = 0;
-        one.options = 0;
+        one.options = d->options & PTXPACK_VALUES_IN_KEYS;
         one.q = one.k = one.v = one.o = (ptxpack_strides){0, 0, 0};
         if (one.seqlen_q > 0 && one.seqlen_kv > 0) {
             work.flops += ptxpack_attention_flops(&one);
@@ -387,7 +387,7 @@ bool attention_lengths_untouched(const ptxpack_attention_desc *d, const attentio
             for (int32_t row = 0; row < s.queries; row++) {
                 attention_row at = {i, head, row};
                 memset((uint8_t *)o + attention_row_in_o(g, &lengths, &at) * element, 0,
-                       (size_t)d->head_dim * element);
+                       (size_t)attention_value_dim(d) * element);
                 lse[attention_row_in_lse(d, &lengths, &at)] = 0;
             }
     }

@@ -22,6 +22,7 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .heads_q = OPTION_NOT_GIVEN,
                                 .heads_kv = OPTION_NOT_GIVEN,
                                 .head_dim = OPTION_NOT_GIVEN,
+                                .head_dim_v = OPTION_NOT_GIVEN,
                                 .seed = OPTION_NOT_GIVEN,
                                 .repeat = OPTION_NOT_GIVEN,
                                 .pack = OPTION_NOT_GIVEN,
@@ -61,6 +62,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     if (s->chunk > 0 && d->mask != PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
         return REFUSE("--chunk goes with --causal bottom-right");
     d->chunk = (int32_t)s->chunk;
+    d->options |= s->in_keys ? PTXPACK_VALUES_IN_KEYS : 0;
     if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
     if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)
@@ -84,7 +86,7 @@ static bool parse_lists(const attention_settings *s, attention_problem *p)
            attention_heads_parse(s->subcommand, &s->heads, &p->heads);
 }
 
-/* Sets strides of [batch][head][row][head_dim]; strides of compact tensors stay 0. */
+/* Sets strides of [batch][head][row][column]; strides of compact tensors stay 0. */
 static void set_strides(attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -95,8 +97,10 @@ static void set_strides(attention_problem *p)
         bool    keys = i == TENSOR_K || i == TENSOR_V;
         int64_t batches, rows;
         attention_extents(d, i, &batches, &rows);
-        int64_t head = rows * d->head_dim; /* < 2^39 */
-        *all[i] = (ptxpack_strides){.row = d->head_dim, .head = head};
+        int64_t row = attention_columns(d, i), head = rows * row; /* < 2^41 */
+        if (i == TENSOR_V && (d->options & PTXPACK_VALUES_IN_KEYS) != 0)
+            continue;
+        *all[i] = (ptxpack_strides){.row = row, .head = head};
         if (__builtin_mul_overflow(head, keys ? d->heads_kv : d->heads_q, &all[i]->batch))
             all[i]->batch = INT64_MAX - 15; /* a multiple of 16 that the overflow check refuses */
     }
@@ -160,7 +164,8 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
            to_extent(s, "seqlen-kv", seqlen_kv, &d->seqlen_kv) &&
            to_extent(s, "heads-q", heads_q, &d->heads_q) &&
            to_extent(s, "heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
-           to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
+           to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) &&
+           (s->head_dim_v == OPTION_NOT_GIVEN || to_extent(s, "head-dim-v", s->head_dim_v, &d->head_dim_v)) && settle(s, p);
 }
 
 /* Makes descales for fp8 inputs. */
@@ -184,7 +189,7 @@ static int make_random(const attention_settings *s, attention_problem *p)
     random_state random = random_start(p->seed);
     if (!attention_lengths_draw(d, &p->geometry, &random, &p->arrays))
         return command_fail(s->subcommand, "no memory for the lengths");
-    for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
+    for (int i = TENSOR_Q; i <= (p->geometry.values_in_keys ? TENSOR_K : TENSOR_V); i++) {
         p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(d->dtype));
         if (p->tensor[i] == NULL)
             return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
@@ -265,7 +270,7 @@ static bool match_shapes(const attention_settings *s, attention_problem *p, cons
     int            row = p->bhsd ? 2 : 1, head = p->bhsd ? 1 : 2;
     const int64_t *q = arrays[0].shape, *k = arrays[1].shape, *v = arrays[2].shape;
     const char    *axes = p->bhsd ? "batch, heads, rows, head_dim" : "batch, rows, heads, head_dim";
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         if (k[i] != v[i])
             return REFUSE("%s and %s differ in dimension %d of [%s]: %lld and %lld", s->k, s->v, i, axes,
                           (long long)k[i], (long long)v[i]);
@@ -276,6 +281,7 @@ static bool match_shapes(const attention_settings *s, attention_problem *p, cons
     p->desc.seqlen_q = (int32_t)q[row];
     p->desc.heads_q = (int32_t)q[head];
     p->desc.head_dim = (int32_t)q[3];
+    p->desc.head_dim_v = v[3] != q[3] ? (int32_t)v[3] : 0;
     p->desc.seqlen_kv = (int32_t)k[row];
     p->desc.heads_kv = (int32_t)k[head];
     return true;
@@ -315,6 +321,8 @@ void attention_problem_report(report *r, const attention_problem *p)
     report_int(r, "heads_q", d->heads_q);
     report_int(r, "heads_kv", d->heads_kv);
     report_int(r, "head_dim", d->head_dim);
+    if (attention_value_dim(d) != d->head_dim)
+        report_int(r, "head_dim_v", attention_value_dim(d));
     attention_mask_report(r, d);
     if (p->geometry.varlen)
         attention_rows_report(r, d);
@@ -334,6 +342,8 @@ static bool takes_files(const attention_settings *s)
                                           : l->rows_kv != NULL        ? "rows-kv"
                                           : l->row_map != NULL        ? "row-map"
                                                                       : NULL;
+    if (s->in_keys)
+        return REFUSE("--values-in-keys is for random input");
     if (s->append.rows != OPTION_NOT_GIVEN || s->append.rotary != OPTION_NOT_GIVEN)
         return REFUSE("--%s is for random input", s->append.rows != OPTION_NOT_GIVEN ? "append" : "rotary");
     return name == NULL || REFUSE("--%s is for random input; rows of files are dense", name);
@@ -344,7 +354,8 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     int  named = (s->q != NULL) + (s->k != NULL) + (s->v != NULL);
     bool sized = s->batch != OPTION_NOT_GIVEN || s->seqlen_q != OPTION_NOT_GIVEN ||
                  s->seqlen_kv != OPTION_NOT_GIVEN || s->heads_q != OPTION_NOT_GIVEN ||
-                 s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN;
+                 s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN ||
+                 s->head_dim_v != OPTION_NOT_GIVEN;
     if (!parse_words(s, p) || !parse_lists(s, p) || (named != 0 && !takes_files(s)))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {

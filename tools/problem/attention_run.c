@@ -67,6 +67,8 @@ static void announce(const device *gpu, const attention_problem *p)
 /* An input, as it is before the launch. */
 static bool upload_input(device *gpu, const attention_problem *p, int tensor, uint64_t *address)
 {
+    if (tensor == TENSOR_V && p->geometry.values_in_keys)
+        return true;
     const void *before = p->fresh.given ? p->fresh.before[tensor] : p->tensor[tensor];
     return device_alloc(gpu, address, attention_problem_bytes(p, tensor)) &&
            device_upload(gpu, *address, before, attention_problem_bytes(p, tensor));

@@ -28,7 +28,7 @@ double verify_atol(ptxpack_dtype type, const double *ref, size_t count)
 
 double verify_worse(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); }
 
-/* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some 2^-20 of
+/* lse = m + ln(sum).  Scores are f32 sums of up to 576 products and carry a relative error of some 2^-20 of
  * their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for cancellation in
  * q.k, and is far below what a lost key or a wrong scale would do to short rows. Hopper's wgmma of fp8 keeps 13
  * fraction bits of a sum and cuts the rest off, every 32 products: scores of normal numbers err by up to 2.4e-3
@@ -55,7 +55,7 @@ int verify_threads(void)
  * each key and channel (two products, exact and rounded). */
 static size_t affordable_rows(const ptxpack_attention_desc *desc)
 {
-    double cost = 4.0 * desc->seqlen_kv * (desc->head_dim + 16); /* 16: exponentials, rounding */
+    double cost = 4.0 * desc->seqlen_kv * (desc->head_dim + attention_value_dim(desc) + 32) / 2; /* 16: exponentials, rounding */
     double rows = 5 * 1.5e9 * verify_threads() / cost;
     return rows < 64 ? 64 : rows > 1e9 ? 1000000000 : (size_t)rows;
 }
@@ -78,7 +78,7 @@ static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, c
                         const double *ref, const double *rounded, double exact_lse, verify_result *result)
 {
     ptxpack_dtype type = attention_tensor_type(desc, TENSOR_O);
-    for (int c = 0; c < desc->head_dim; c++) {
+    for (int c = 0; c < attention_value_dim(desc); c++) {
         double error = fabs(ptxpack_to_float(type, o[c]) - ref[c]);
         result->out_error = verify_worse(result->out_error, error);
         result->rounded_error = verify_worse(result->rounded_error, fabs(rounded[c] - ref[c]));
@@ -100,7 +100,7 @@ static ptxpack_status verify_rows(const ptxpack_attention_desc *desc, const atte
                                   const ptxpack_attention_lengths *lengths, const uint16_t *o, const float *lse,
                                   size_t count, uint64_t seed, verify_result *result)
 {
-    size_t         d = (size_t)desc->head_dim;
+    size_t         d = (size_t)attention_value_dim(desc);
     attention_row *rows = (attention_row *)calloc(count + 1, sizeof *rows);
     double        *values = (double *)calloc(count + 1, (2 * d + 1) * sizeof *values);
     ptxpack_status status = PTXPACK_OK;

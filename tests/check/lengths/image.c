@@ -43,12 +43,17 @@ static void set_strides(ptxpack_attention_desc *d, const lengths_storage *s)
 {
     int64_t batches, rows;
     attention_extents(d, TENSOR_K, &batches, &rows);
-    d->k = d->v = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, s->one_tensor ? 2 : 1);
-    if (!s->one_tensor)
+    const bool one = s->one_tensor && attention_value_dim(d) == d->head_dim;
+    d->k = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, one ? 2 : 1);
+    d->v = strides_of(rows, d->heads_kv, attention_value_dim(d), s->heads_first, one ? 2 : 1);
+    if (!one)
         d->v.batch += d->v.row; /* a row more than K has from one sequence, or page, to the next */
+    if ((d->options & PTXPACK_VALUES_IN_KEYS) != 0)
+        d->v = d->k;
     attention_extents(d, TENSOR_Q, &batches, &rows);
-    d->q = d->o = strides_of(rows, d->heads_q, d->head_dim, s->heads_first && s->q_rows == PTXPACK_ROWS_DENSE,
-                             1);
+    const bool first = s->heads_first && s->q_rows == PTXPACK_ROWS_DENSE;
+    d->q = strides_of(rows, d->heads_q, d->head_dim, first, 1);
+    d->o = strides_of(rows, d->heads_q, attention_value_dim(d), first, 1);
 }
 
 bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc,
@@ -87,6 +92,8 @@ void lengths_image_close(lengths_image *image)
 
 const void *lengths_image_tensor(const lengths_image *image, int tensor)
 {
+    if (tensor == TENSOR_V && image->geometry.values_in_keys)
+        tensor = TENSOR_K;
     return (image->fresh.kind != NULL ? image->fresh.want[tensor] : image->host[tensor]) + CHECK_GUARD;
 }
 
@@ -227,7 +234,7 @@ static void make_steep(const ptxpack_attention_desc *d, int tensor, int64_t row,
         ptxpack_set_element(d->dtype, elements, 0, q);
     if (tensor == TENSOR_K)
         ptxpack_set_element(d->dtype, elements, 0, nats * sqrtf((float)d->head_dim) / q);
-    for (size_t c = 0; c < (size_t)d->head_dim && tensor == TENSOR_V; c++)
+    for (size_t c = 0; c < (size_t)attention_value_dim(d) && tensor == TENSOR_V; c++)
         ptxpack_set_element(d->dtype, elements, c, 1e30f * ptxpack_element(d->dtype, elements, c));
 }
 
@@ -240,7 +247,7 @@ static void fill_rows(lengths_image *image, random_state *random, int tensor, in
         for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
             void *elements = image->host[tensor] + CHECK_GUARD +
                              lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype);
-            random_normal(random, d->dtype, elements, (size_t)d->head_dim);
+            random_normal(random, d->dtype, elements, (size_t)attention_columns(d, tensor));
             if (steep)
                 make_steep(d, tensor, row, elements);
         }
@@ -253,7 +260,7 @@ void lengths_image_fill(lengths_image *image, random_state *random, bool steep)
     memset(image->lse, POISON, image->lse_bytes);
     draw_arrays(image, random);
     for (int32_t i = 0; i < image->desc.batch; i++)
-        for (int t = TENSOR_Q; t <= TENSOR_V; t++)
+        for (int t = TENSOR_Q; t <= (image->geometry.values_in_keys ? TENSOR_K : TENSOR_V); t++)
             fill_rows(image, random, t, i, steep);
 }
 
@@ -300,7 +307,7 @@ bool lengths_image_untouched(lengths_image *image, char *what, size_t cap)
         for (int32_t head = 0; head < d->heads_q; head++)
             for (int32_t row = 0; row < lengths_image_sequence(image, i).queries; row++) {
                 attention_row r = {i, head, row};
-                memset(o_row(image, &r), POISON, (size_t)d->head_dim * ptxpack_dtype_bytes(d->dtype));
+                memset(o_row(image, &r), POISON, (size_t)attention_value_dim(d) * ptxpack_dtype_bytes(d->dtype));
                 memset(lse_of(image, &r), POISON, sizeof(float));
             }
     bool o = all_poison(image->host[TENSOR_O], image->bytes[TENSOR_O], &at);

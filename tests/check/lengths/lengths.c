@@ -26,38 +26,46 @@ enum { PACKED = ATTENTION_PARTS + ATTENTION_PACK + 1 };
 static const struct shape {
     ptxpack_dtype dtype;
     int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim, split_rows;
+    int32_t       values;  /* head_dim_v */
+    bool          in_keys; /* PTXPACK_VALUES_IN_KEYS */
 } shapes[] = {
-    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0},
-    {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0},
-    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0},
-    {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0},
-    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0},
-    {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0},
-    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0},
-    {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0},
-    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0},
-    {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0},
-    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0},
-    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0},
-    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256},
-    {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512},
-    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256},
-    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED},
-    {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED},
-    {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED},
-    {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED},
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64, 0, 0, false},
+    {PTXPACK_BF16, 4, 2, 300, 8, 1, 128, 0, 0, false},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112, 0, 0, false},
+    {PTXPACK_BF16, 3, 4, 90, 4, 1, 256, 0, 0, false},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64, 0, 0, false},
+    {PTXPACK_F16, 2, 1, 2100, 2, 1, 128, 0, 0, false},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40, 0, 0, false},
+    {PTXPACK_F16, 2, 113, 203, 2, 1, 64, 0, 0, false},
+    {PTXPACK_F16, 2, 140, 90, 1, 1, 128, 0, 0, false},
+    {PTXPACK_BF16, 1, 70, 260, 2, 1, 128, 0, 0, false},
+    {PTXPACK_F16, 2, 40, 120, 1, 1, 40, 0, 0, false},
+    {PTXPACK_BF16, 2, 66, 70, 1, 1, 256, 0, 0, false},
+    {PTXPACK_F16, 6, 1, 900, 4, 2, 64, 256, 0, false},
+    {PTXPACK_BF16, 3, 2, 1100, 4, 1, 128, 512, 0, false},
+    {PTXPACK_BF16, 4, 3, 600, 3, 1, 256, 256, 0, false},
+    {PTXPACK_F16, 3, 40, 150, 8, 2, 64, PACKED, 0, false},
+    {PTXPACK_BF16, 5, 7, 203, 8, 1, 128, PACKED, 0, false},
+    {PTXPACK_BF16, 2, 30, 90, 6, 1, 256, PACKED, 0, false},
+    {PTXPACK_F16, 2, 6, 140, 16, 1, 128, PACKED, 0, false},
     /* several tiles of rows share a key head: the second one is not full; four; with parts of split_rows; fewer tiles of a
      * head than key heads */
-    {PTXPACK_F16, 4, 6, 330, 8, 2, 64, 0},
-    {PTXPACK_BF16, 3, 16, 270, 4, 1, 128, 0},
-    {PTXPACK_F16, 3, 5, 900, 8, 1, 128, 256},
-    {PTXPACK_F16, 1, 6, 170, 32, 8, 64, 0},
-    /* parts, SHAPES_IN_PARTS of them: 2, 3 and 7 at most, several tiles of one part */
-    {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2},
-    {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3},
-    {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7},
-    {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7},
-    {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART},
+    {PTXPACK_F16, 4, 6, 330, 8, 2, 64, 0, 0, false},
+    {PTXPACK_BF16, 3, 16, 270, 4, 1, 128, 0, 0, false},
+    {PTXPACK_F16, 3, 5, 900, 8, 1, 128, 256, 0, false},
+    {PTXPACK_F16, 1, 6, 170, 32, 8, 64, 0, 0, false},
+    /* values with fewer columns, and with more; wide ones; those of the keys, of the 64 heads of a tile */
+    {PTXPACK_BF16, 3, 70, 203, 4, 2, 192, 0, 128, false},
+    {PTXPACK_F16, 4, 3, 150, 8, 2, 64, 0, 128, false},
+    {PTXPACK_BF16, 2, 20, 90, 4, 2, 512, 0, 0, false},
+    {PTXPACK_F16, 2, 2, 200, 64, 1, 576, PACKED, 512, true},
+    /* parts, SHAPES_IN_PARTS of them: 2, 3 and 7 at most, several tiles of one part, those of the keys */
+    {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2, 0, false},
+    {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3, 0, false},
+    {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7, 0, false},
+    {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7, 0, false},
+    {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART, 0, false},
+    {PTXPACK_BF16, 3, 1, 400, 16, 1, 576, ATTENTION_PARTS + ATTENTION_PACK + 4, 512, true},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
@@ -110,7 +118,7 @@ static const lengths_append appends[] = {
 };
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
-    SHAPES_IN_PARTS = 5, /* the last ones */
+    SHAPES_IN_PARTS = 6, /* the last ones */
     WHOLE_SHAPES = SHAPES - SHAPES_IN_PARTS,
     HOOK_STORAGES = sizeof storages / sizeof storages[0],
     STORAGES = HOOK_STORAGES - 1,
@@ -129,6 +137,8 @@ static bool in_matrix(const check *c, const lengths_case *a)
 {
     const lengths_storage *s = &storages[a->storage];
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
+    if (a->append < APPENDS && shapes[a->shape].values != 0)
+        return false;
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
         return false; /* wgmma.ptx does not take them */
@@ -159,7 +169,7 @@ static uint32_t options_of(const lengths_case *a)
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
-    char                split[32] = "";
+    char                split[32] = "", values[32] = "";
     const uint32_t      options = options_of(a);
     const char         *sinks = (options & PTXPACK_SINKS) != 0 ? " sinks" : "";
     const char         *alibi = (options & PTXPACK_ALIBI) != 0 ? " alibi" : "";
@@ -168,14 +178,16 @@ static void name_case(const lengths_case *a, char name[128])
                  (int)attention_parts_wanted(&(ptxpack_attention_desc){.split_rows = s->split_rows}));
     else if (s->split_rows > 0 && s->split_rows != PACKED)
         snprintf(split, sizeof split, " split");
+    if (s->values != 0)
+        snprintf(values, sizeof values, " v%d%s", (int)s->values, s->in_keys ? " in keys" : "");
     if (a->append < APPENDS)
         snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
                  (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
                  storages[a->storage].name, sinks, alibi);
     else
-        snprintf(name, 128, "%s d%d %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
-                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
+        snprintf(name, 128, "%s d%d%s %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
+                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, values, ptxpack_dtype_name(s->dtype),
                  (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
                  storages[a->storage].name, masks[a->mask].name, sinks, alibi,
                  a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
@@ -194,12 +206,13 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .heads_q = s->heads_q,
                                 .heads_kv = s->heads_kv,
                                 .head_dim = s->head_dim,
+                                .head_dim_v = s->values,
                                 .mask = m->mask,
                                 .window_left = m->left,
                                 .window_right = m->right,
                                 .softcap = m->softcap,
                                 .chunk = m->chunk,
-                                .options = options_of(a),
+                                .options = options_of(a) | (s->in_keys ? PTXPACK_VALUES_IN_KEYS : 0),
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
                                                                  : 0};
@@ -228,7 +241,7 @@ static void free_expected(expected *e)
 
 static bool list_rows(const ptxpack_attention_desc *d, const attention_reference *r, expected *e)
 {
-    size_t most = (size_t)d->batch * (size_t)d->heads_q * (size_t)d->seqlen_q, dim = (size_t)d->head_dim;
+    size_t most = (size_t)d->batch * (size_t)d->heads_q * (size_t)d->seqlen_q, dim = (size_t)attention_value_dim(d);
     e->rows = (attention_row *)calloc(most, sizeof *e->rows);
     e->o = (double *)calloc(most * dim, sizeof(double));
     e->rounded = (double *)calloc(most * dim, sizeof(double));
@@ -262,7 +275,7 @@ static bool refer(const lengths_image *image, expected *e)
 static bool judge_head(const lengths_image *image, const expected *e, size_t first, size_t count, char *what)
 {
     const ptxpack_attention_desc *d = &image->desc;
-    size_t                        dim = (size_t)d->head_dim;
+    size_t                        dim = (size_t)attention_value_dim(d);
     double                        out = 0, rounded = 0;
     for (size_t n = first; n < first + count; n++)
         for (size_t c = 0; c < dim; c++) {
@@ -364,7 +377,7 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     bool                   appends_rows = a->append < APPENDS;
     int rounds = (appends_rows || a->hook < CHECK_HOOKS) && c->brief ? 2 : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
-    bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && (d.chunk == 0 || d.seqlen_q > 16);
+    bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys && (d.chunk == 0 || d.seqlen_q > 16);
     lengths_image image;
     lengths_runs  runs;
     expected      e = {NULL, 0, NULL, NULL, NULL};

@@ -79,7 +79,7 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
     ptxpack_attention_buffers        b = {.size = sizeof b,
                                           .q = s->tensor[TENSOR_Q] + CHECK_GUARD,
                                           .k = s->tensor[TENSOR_K] + CHECK_GUARD,
-                                          .v = s->tensor[TENSOR_V] + CHECK_GUARD,
+                                          .v = image->geometry.values_in_keys ? 0 : s->tensor[TENSOR_V] + CHECK_GUARD,
                                           .o = s->tensor[TENSOR_O] + CHECK_GUARD,
                                           .lse = s->lse + CHECK_GUARD,
                                           .workspace = s->workspace,
