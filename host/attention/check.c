@@ -36,6 +36,16 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+/* Whether v states none, or those of k where they mean something. */
+static bool has_strides_of_keys(const ptxpack_attention_desc *d)
+{
+    int64_t batches, rows;
+    attention_extents(d, TENSOR_K, &batches, &rows);
+    return (d->v.batch | d->v.row | d->v.head) == 0 ||
+           ((batches == 1 || d->v.batch == d->k.batch) && (rows == 1 || d->v.row == d->k.row) &&
+            (d->heads_kv == 1 || d->v.head == d->k.head));
+}
+
 static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
 {
     const int  step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype)), columns = attention_value_dim(d);
@@ -50,8 +60,7 @@ static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
     if (in_keys && columns > d->head_dim)
         return refuse(line, "head_dim_v %d exceeds head_dim %d, but PTXPACK_VALUES_IN_KEYS takes v from k", columns,
                       (int)d->head_dim);
-    if (in_keys && (d->v.batch | d->v.row | d->v.head) != 0 &&
-        (d->v.batch != d->k.batch || d->v.row != d->k.row || d->v.head != d->k.head))
+    if (in_keys && !has_strides_of_keys(d))
         return refuse(line, "v has other strides than k, but PTXPACK_VALUES_IN_KEYS takes it from k");
     return PTXPACK_OK;
 }

@@ -20,7 +20,9 @@ static const row_class classes[] = {
     {90, 0, 64, 192, 0, 2914, 2400, 2814, 2500},  {90, 0, 64, 128, 0, 2374, 1600, 2396, 2400},
     {90, 0, 64, 64, 0, 2150, 3700, 2150, 3700},   {90, 0, 96, 128, 0, 3280, 3200, 3200, 3200},
     {90, 0, 128, 128, 0, 3518, 3700, 3430, 3700}, {90, 0, 128, 192, 0, 3560, 3500, 3540, 4000},
-    {90, 0, 128, 64, 0, 2400, 3000, 2400, 3000},  {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000},
+    {90, 0, 128, 64, 0, 2400, 3000, 2400, 3000},  {90, 0, 192, 128, 128, 3680, 4500, 3620, 5000},
+    {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000}, {90, 0, 512, 64, 0, 2200, 6000, 2200, 6000},
+    {90, 0, 576, 64, 0, 2200, 6000, 2200, 6000},
     {90, 0, 256, 128, 0, 3660, 6000, 3483, 8000}, {90, 0, 256, 64, 0, 3226, 4500, 3226, 4500},
     {90, 1, 64, 192, 0, 3004, 2500, 2900, 3500},  {90, 1, 128, 128, 0, 4446, 3100, 4364, 4200},
     {90, 1, 128, 192, 0, 4692, 4100, 4714, 4800}, {90, 1, 256, 128, 0, 5468, 6700, 5300, 8000},
@@ -327,7 +329,7 @@ static attention_split split_into(const estimate *e, int64_t parts)
  * causal mask makes few tiles of different lengths, a block of the grid should not take its next tile early. */
 static attention_split choose_split(const estimate *e, double *clocks)
 {
-    enum { FEW = 6 /* tiles for each slot */, DECODE_ROWS = 16 /* which decode.ptx takes */ };
+    enum { FEW = 6 /* tiles for each slot */, DECODE_ROWS = 16, DECODE_DIM = 256 /* which decode.ptx takes */ };
     static const double clearly = 0.92;
     int32_t             wanted = attention_parts_wanted(e->desc);
     int64_t             longest = clamp(e->blocks.longest, 1, INT32_MAX);
@@ -339,8 +341,8 @@ static attention_split choose_split(const estimate *e, double *clocks)
         return split_into(e, wanted == ATTENTION_ONE_PART    ? 1
                              : wanted < ATTENTION_PARTS_MOST ? wanted
                                                              : ATTENTION_PARTS_MOST);
-    if (!splits(e) || wanted != 0 || !few ||
-        (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv) <= DECODE_ROWS)
+    int64_t rows = (int64_t)e->desc->seqlen_q * (e->desc->heads_q / e->desc->heads_kv);
+    if (!splits(e) || wanted != 0 || !few || (rows <= DECODE_ROWS && e->desc->head_dim <= DECODE_DIM))
         return best;
     if (best.used)
         *clocks = item_clocks(e, longest);

@@ -47,6 +47,7 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->value_dim = ptxpack_variant_parameter(row, "VALUE_DIM", 0);
     l->column_groups = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 0);
     l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
+    l->o_in_q = ptxpack_variant_parameter(row, "O_IN_Q", 0) != 0;
     l->o_dim = l->column_groups > 0 ? l->value_dim / l->column_groups : 0;
     l->box_columns = TILE_BOX_ROW / l->element;
     l->boxes = (l->head_dim + l->box_columns - 1) / l->box_columns;
@@ -86,6 +87,9 @@ static const char *contradiction_of_values(const attention_wgmma_layout *l)
                ? "VALUE_DIM / COLUMN_GROUPS are not whole boxes of columns"
            : l->fp8 && (l->value_dim != l->head_dim || l->column_groups > 1 || l->values_in_keys)
                ? "FP8 needs the VALUE_DIM HEAD_DIM and one of COLUMN_GROUPS"
+           : l->o_in_q && (l->q_stages > 1 || l->q_registers || l->column_groups == 1 ||
+                           l->o_dim * l->column_groups > l->boxes * l->box_columns || l->o_buffers != l->o_boxes)
+               ? "O_IN_Q needs one stage of Q that has room for O, and COLUMN_GROUPS"
            : l->values_in_keys && (l->v_stages != l->k_stages || l->value_dim > l->head_dim)
                ? "VALUES_IN_KEYS needs as many V_STAGES as K_STAGES, and a VALUE_DIM up to HEAD_DIM"
                : NULL;
@@ -171,8 +175,9 @@ static void place_tiles(attention_wgmma_layout *l)
     l->smem_k = l->smem_q + l->q_stages * l->q_stage_bytes;
     l->smem_raw = l->smem_k + l->k_stages * l->k_stage_bytes;
     l->smem_v = l->values_in_keys ? l->smem_k : l->smem_raw + l->raw_stages * l->k_stage_bytes;
-    l->smem_o = l->smem_v + l->v_stages * l->v_stage_bytes;
-    l->smem_barriers = l->smem_o + 4 * l->warpgroups * l->o_buffers * l->o_box_bytes;
+    l->smem_barriers = l->smem_v + l->v_stages * l->v_stage_bytes;
+    l->smem_o = l->o_in_q ? l->smem_q : l->smem_barriers;
+    l->smem_barriers += l->o_in_q ? 0 : 4 * l->warpgroups * l->o_buffers * l->o_box_bytes;
     place_barriers(l);
 }
 

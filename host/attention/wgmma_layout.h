@@ -81,6 +81,7 @@ typedef struct attention_wgmma_layout {
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
     /* The columns of V; warpgroups that share rows, and divide these columns; those of one of them. */
     int64_t value_dim, column_groups, o_dim;
+    bool    o_in_q;         /* the boxes for O are in Q's stage, which is free when O has been stored */
     bool    values_in_keys; /* V is the first columns of K's tile, whose stages are V's */
     int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
     int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */

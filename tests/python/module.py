@@ -618,7 +618,7 @@ class Refusals(unittest.TestCase):
             return Interface(kind, shape, **more)
         wrong = ptxpack.ArgumentError
         self.refused(wrong, "q has 3 dimensions", other(9, 2, 16), k, v)
-        self.refused(wrong, "k is .* and v is .*: they must have the same shape", q, k, other(1, 20, 1, 16))
+        self.refused(wrong, "k is .* and v is .*: they must have the same shape, the last dimension aside", q, k, other(1, 20, 1, 16))
         self.refused(wrong, "batch and last dimension must agree", other(2, 9, 2, 16), k, v)
         self.refused(wrong, "batch and last dimension must agree", other(1, 9, 2, 24), k, v)
         self.refused(wrong, "heads_q", other(1, 9, 3, 16), other(1, 21, 2, 16), other(1, 21, 2, 16))

@@ -7,7 +7,8 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, Unsupported, _AttentionBuffers, _GemmBuffers, _lock
+from .library import (ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, Unsupported, VALUES_IN_KEYS, _AttentionBuffers,
+                      _GemmBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
@@ -169,8 +170,8 @@ def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int], lengths: _Leng
     """batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim of three shapes that fit each other, and how rows are stored."""
     batch, rows, heads, dim = (q.shape[at] for at in order)
     batch_k, keys, heads_k, dim_k = (k.shape[at] for at in order)
-    if k.shape != v.shape:
-        raise ArgumentError("k is %s and v is %s: they must have the same shape" % (k.shape, v.shape))
+    if k.shape[:3] != v.shape[:3]:
+        raise ArgumentError("k is %s and v is %s: they must have the same shape, the last dimension aside" % (k.shape, v.shape))
     if dim != dim_k or not lengths and batch != batch_k:
         raise ArgumentError("q is %s and k is %s: %slast dimension must agree" % (
             q.shape, k.shape, "" if lengths else "batch and "))
@@ -180,6 +181,14 @@ def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int], lengths: _Leng
     if max(sizes + fields) >= 2**31:
         raise ArgumentError("an extent of %d is too large" % max(sizes + fields))
     return sizes, fields
+
+
+def _values_of(k: _View, v: _View, kind: str, appends: bool) -> tuple[int, int]:
+    """head_dim_v, 0 where it is that of k, and the option for a v that is the first columns of k."""
+    if k.shape == v.shape:
+        return 0, 0
+    in_keys = (v.address, v.strides) == (k.address, k.strides) and v.shape[3] < k.shape[3] and kind != "e4m3" and not appends
+    return v.shape[3], VALUES_IN_KEYS if in_keys else 0
 
 
 def _singles(call: _Call, name: str, array: Any, shape: tuple[int, ...]) -> int:
@@ -223,7 +232,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
-             layout="bhsd" [batch, heads, seqlen, head_dim]
+             layout="bhsd" [batch, heads, seqlen, head_dim].  The last dimension of v, and of the result, may be another one
+             (not with e4m3); where v = k[..., :n] the kernel reads k once (MLA)
     causal   query i sees no key after its own, where the last query and the last key belong together, or with
              align="top-left" the first
     window   (left, right): so many keys before its own and after it; None or -1: all.  A number: both
@@ -232,7 +242,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     softcap  scores s become softcap tanh(s / softcap); 0: off
     scale    None: 1/sqrt(head_dim)
     dtype    "bf16", "f16" or "e4m3": what uint16 or uint8 stand for
-    out      where the result goes: as q, but of e4m3 bf16
+    out      where the result goes: as q, with the last dimension of v, but of e4m3 bf16
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
@@ -281,8 +291,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
     of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
     options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI)
+    dim_v, in_keys = _values_of(k_view, v_view, kind, _append is not None)
+    options |= in_keys
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
-    o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
+    o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind,
+                            (*call.first.shape[:-1], dim_v) if dim_v else None)
     want_lse, logs, logs_address = return_lse or lse is not None, None, 0
     if want_lse:
         shape = (sizes[3], stored[2]) if lengths.packed_q else (sizes[0], sizes[3], sizes[1])
@@ -295,7 +308,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}),
-                                      **_chunk_of(attention_chunk, mask[0]), **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
+                                      **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]), **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]

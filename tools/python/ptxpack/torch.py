@@ -38,9 +38,13 @@ def _named(given: Tuple[Any, ...]) -> Dict[str, Any]:
     return options
 
 
-def _results(q: torch.Tensor, options: Dict[str, Any]) -> _Pair:
-    """Allocates o, with the strides of q, and lse."""
-    o = torch.empty_like(q, dtype=torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype, requires_grad=False)
+def _results(q: torch.Tensor, v: torch.Tensor, options: Dict[str, Any]) -> _Pair:
+    """Allocates o, with the strides of q unless v has other columns, and lse."""
+    kind = torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype
+    if v.shape[-1] == q.shape[-1]:
+        o = torch.empty_like(q, dtype=kind, requires_grad=False)
+    else:
+        o = q.new_empty((*q.shape[:-1], v.shape[-1]), dtype=kind)
     if options.get("cu_seqlens_q") is not None:
         return o, q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
     batch, rows, heads = (q.shape[at] for at in operations._LAYOUTS[options.get("layout", "bshd")][:3])
@@ -69,7 +73,7 @@ def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _
              for name, value in {"q": q, "k": k, "v": v, **options}.items()}
     there["aux"] = [_copied("aux", tensor) for tensor in options["aux"]]
     computed = operations.attention(return_lse=True, **there)
-    results = _results(q, options)
+    results = _results(q, v, options)
     for result, tensor in zip(results, computed):
         dense = torch.empty(result.shape, dtype=result.dtype)
         tensor._download(ctypes.c_void_p(dense.data_ptr()))
@@ -78,7 +82,7 @@ def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _
 
 
 def _without_data(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _Pair:
-    return _results(q, _named(given))
+    return _results(q, v, _named(given))
 
 
 _operator = torch.library.custom_op("ptxpack::attention", _on_gpu, mutates_args=(), device_types="cuda", schema=_SCHEMA)

@@ -4,8 +4,8 @@
     ptxpack.transformers.register()
     model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.bfloat16, attn_implementation="ptxpack")
 
-Honoured  f16 and bf16; grouped heads; head dimensions up to 256 in multiples of 8; values whose head dimension differs from that of
-          queries and keys (MLA): the narrower are padded with zeros in each call, a copy of them; scaling, softcap, sinks (s_aux);
+Honoured  f16 and bf16; grouped heads; head dimensions up to 256 in multiples of 8, on Hopper up to 576; values whose head dimension
+          differs from that of queries and keys (MLA); scaling, softcap, sinks (s_aux);
           causal and bidirectional masks, sliding windows of both, causal chunks; padding before and after the tokens
           of a sequence; packed sequences, by position_ids or by cu_seq_lens_q and cu_seq_lens_k, which decide where both are
           given; DynamicCache and StaticCache.
@@ -337,10 +337,6 @@ def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, form: _
     return o
 
 
-def _widened(tensor: torch.Tensor, dim: int) -> torch.Tensor:
-    return tensor if tensor.shape[-1] == dim else torch.nn.functional.pad(tensor, (0, dim - tensor.shape[-1]))
-
-
 def _attention(module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: Any, dropout: float = 0.0,
                scaling: Optional[float] = None, sliding_window: Optional[int] = None, softcap: Optional[float] = None,
                is_causal: Optional[bool] = None, s_aux: Optional[torch.Tensor] = None,
@@ -351,10 +347,9 @@ def _attention(module: Any, query: torch.Tensor, key: torch.Tensor, value: torch
     form = _implied_form(module, query, key, is_causal, sliding_window) if attention_mask is None else _form_of(attention_mask)
     if (form.rows, form.keys) != (query.shape[2], key.shape[2]):
         _refuse("the mask is of %d queries and %d keys, and there are %d and %d", form.rows, form.keys, query.shape[2], key.shape[2])
-    dim, value_dim = query.shape[3], value.shape[3]
-    query, key, value = (_widened(tensor, max(dim, value_dim)) for tensor in (query, key, value))
     sees = {"causal": True, "attention_chunk": form.chunk} if form.chunk else {"window": (form.left, form.right)}
-    options = {"scale": dim**-0.5 if scaling is None else float(scaling), "softcap": float(softcap or 0), **sees, "sinks": None if s_aux is None else s_aux.detach().float().flatten()}
+    options = {"scale": query.shape[3]**-0.5 if scaling is None else float(scaling), "softcap": float(softcap or 0), **sees,
+               "sinks": None if s_aux is None else s_aux.detach().float().flatten()}
     if cu_seq_lens_q is None and cu_seq_lens_k is None:
         positions = others.get("position_ids")
         if attention_mask is not None and positions is not None and form.right == 0 and not form.arrays and form.rows == form.keys:
@@ -370,7 +365,7 @@ def _attention(module: Any, query: torch.Tensor, key: torch.Tensor, value: torch
         o = _attend_packed(query, key, value, of_q, of_k, options)
         unwritten = torch.arange(form.rows, device=o.device) >= of_q[0][-1]
         o = o.masked_fill(unwritten[None, :, None, None], 0)
-    return o[..., :value_dim].contiguous(), None
+    return o.contiguous(), None
 
 
 # ---- registration ------------------------------------------------------------------------------------------
