@@ -11,6 +11,7 @@
 enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
+    EXCHANGE_BYTES = 40 * TILE_WARPGROUP, /* P of 32 keys, and references */
     MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16, /* fp8: two pairs of floats */
     /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; the
@@ -47,6 +48,7 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->value_dim = ptxpack_variant_parameter(row, "VALUE_DIM", 0);
     l->column_groups = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 0);
     l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
+    l->exchange = ptxpack_variant_parameter(row, "EXCHANGE", 0) != 0;
     l->o_in_q = ptxpack_variant_parameter(row, "O_IN_Q", 0) != 0;
     l->o_dim = l->column_groups > 0 ? l->value_dim / l->column_groups : 0;
     l->box_columns = TILE_BOX_ROW / l->element;
@@ -90,6 +92,8 @@ static const char *contradiction_of_values(const attention_wgmma_layout *l)
            : l->o_in_q && (l->q_stages > 1 || l->q_registers || l->column_groups == 1 ||
                            l->o_dim * l->column_groups > l->boxes * l->box_columns || l->o_buffers != l->o_boxes)
                ? "O_IN_Q needs one stage of Q that has room for O, and COLUMN_GROUPS"
+           : l->exchange && (l->column_groups != 2 || l->block_n != 32 || !l->o_in_q)
+               ? "EXCHANGE needs two COLUMN_GROUPS, BLOCK_N 32 and O_IN_Q"
            : l->values_in_keys && (l->v_stages != l->k_stages || l->value_dim > l->head_dim)
                ? "VALUES_IN_KEYS needs as many V_STAGES as K_STAGES, and a VALUE_DIM up to HEAD_DIM"
                : NULL;
@@ -177,6 +181,8 @@ static void place_tiles(attention_wgmma_layout *l)
     l->smem_v = l->values_in_keys ? l->smem_k : l->smem_raw + l->raw_stages * l->k_stage_bytes;
     l->smem_barriers = l->smem_v + l->v_stages * l->v_stage_bytes;
     l->smem_o = l->o_in_q ? l->smem_q : l->smem_barriers;
+    l->smem_exchange = l->smem_barriers;
+    l->smem_barriers += l->exchange ? EXCHANGE_BYTES * l->warpgroups : 0;
     l->smem_barriers += l->o_in_q ? 0 : 4 * l->warpgroups * l->o_buffers * l->o_box_bytes;
     place_barriers(l);
 }

@@ -81,6 +81,7 @@ typedef struct attention_wgmma_layout {
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
     /* The columns of V; warpgroups that share rows, and divide these columns; those of one of them. */
     int64_t value_dim, column_groups, o_dim;
+    bool    exchange;       /* warpgroups score every other block: ptx/attention/wgmma/exchange.ptx */
     bool    o_in_q;         /* the boxes for O are in Q's stage, which is free when O has been stored */
     bool    values_in_keys; /* V is the first columns of K's tile, whose stages are V's */
     int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
@@ -102,7 +103,7 @@ typedef struct attention_wgmma_layout {
     /* Bytes. */
     int64_t q_stage_bytes, q_box_bytes, k_stage_bytes, kv_box_bytes, o_box_bytes;
     int64_t v_stage_bytes; /* of what PV reads */
-    int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
+    int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_exchange, smem_barriers, smem_message;
     int64_t smem_descales, smem_lengths; /* behind the messages: fp8 only; the others, with VARLEN */
     int64_t shared_bytes;
     int64_t barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */

@@ -114,6 +114,7 @@ static void add_places(symbol_list *list, const attention_wgmma_layout *l)
     symbol_add(list, "V_STAGE_BYTES", l->v_stage_bytes);
     symbol_add(list, "Q_BOX_BYTES", l->q_box_bytes);
     symbol_add(list, "KV_BOX_BYTES", l->kv_box_bytes);
+    symbol_add(list, "SMEM_EXCHANGE", l->smem_exchange);
     symbol_add(list, "SMEM_BARRIERS", l->smem_barriers);
     symbol_add(list, "SMEM_MESSAGE", l->smem_message);
     symbol_add(list, "SMEM_LENGTHS", l->smem_lengths);
