@@ -40,9 +40,12 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
-    const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
+    const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
+    const attention_split         split = split_of(problem, l);
     symbol_add(list, "SPLIT", split.used);
     symbol_add(list, "PACKED_HEADS", split.group > 1);
+    symbol_add(list, "WIDE_BOXES",
+               attention_wgmma_has_wide_boxes((const ptxpack_attention_desc *)problem->desc, g, l->row));
     attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
@@ -53,15 +56,20 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
     argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->k_box, &layout->v_box,
                                                         &layout->o_box};
-    ptxpack_status               status = PTXPACK_OK;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
+    const bool     wide = attention_wgmma_has_wide_boxes(desc, geometry, layout->row);
+    ptxpack_status status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
-        status = ptxpack_attention_wgmma_map((const ptxpack_attention_desc *)problem->desc,
-                                             (const attention_geometry *)problem->geometry, i, &box);
+        status = ptxpack_attention_wgmma_map(desc, geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
         if (group > 1 && (i == TENSOR_Q || i == TENSOR_O))
             attention_wgmma_pack_box(&box, group);
+        if (wide && (i == TENSOR_K || i == TENSOR_V))
+            attention_wgmma_widen_box(&box, attention_columns(desc, i), desc->heads_kv,
+                                      attention_wgmma_head_chunks(desc, geometry));
         status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }
     return status;
@@ -176,6 +184,7 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->alibi_in = attention_alibi_in(g);
     a->hook_scale = attention_score_scale(g);
     a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
+    a->head_chunks = attention_wgmma_head_chunks(d, g);
 }
 
 static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,

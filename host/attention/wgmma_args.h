@@ -43,7 +43,8 @@
     X(S, int32_t,             group_shift,   "ARG_GROUP_SHIFT")   /* with PACKED_HEADS: log2 of the heads in a tile */     \
     ATTENTION_HEADS(X, S)                                                                                                  \
     ATTENTION_CHUNKS(X, S)                                                                                                 \
-    ATTENTION_HOOKS(X, S)
+    ATTENTION_HOOKS(X, S)                                                                                                  \
+    X(S, int32_t,             head_chunks,   "ARG_HEAD_CHUNKS")   /* with WIDE_BOXES: of 64 columns from key head to key head */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

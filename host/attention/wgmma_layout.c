@@ -311,6 +311,40 @@ void attention_wgmma_pack_box(ptxpack_tma_box *box, int32_t group)
     box->box_dim[ROWS] = heads;
 }
 
+/* ---- wide boxes --------------------------------------------------------------------------------------- */
+enum { CHUNK_COLUMNS = 64 /* 128 bytes */ };
+
+int32_t attention_wgmma_head_chunks(const ptxpack_attention_desc *desc, const attention_geometry *geometry)
+{
+    return desc->heads_kv > 1 ? (int32_t)(geometry->tensor[TENSOR_K].head / CHUNK_COLUMNS) : 0;
+}
+
+bool attention_wgmma_has_wide_boxes(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                    const ptxpack_variant *row)
+{
+    enum { MOST_CHUNKS = 1 << 24 };
+    const attention_tensor *k = &geometry->tensor[TENSOR_K], *v = &geometry->tensor[TENSOR_V];
+    const bool              one = desc->heads_kv == 1;
+    const int64_t           block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    if (desc->kv_rows == PTXPACK_ROWS_PAGED && attention_wgmma_box_rows(desc, block_n) != block_n)
+        return false; /* boxes of fewer rows are not the tile's */
+    return ptxpack_variant_parameter(row, "COLUMN_GROUPS", 1) > 1 &&
+           ptxpack_variant_parameter(row, "HEAD_DIM", 0) == desc->head_dim &&
+           attention_row_values(row) == attention_value_dim(desc) && desc->head_dim % CHUNK_COLUMNS == 0 &&
+           (one || (k->head % CHUNK_COLUMNS == 0 && k->head == v->head &&
+                    k->head / CHUNK_COLUMNS < MOST_CHUNKS / desc->heads_kv));
+}
+
+void attention_wgmma_widen_box(ptxpack_tma_box *box, int32_t columns, int32_t heads, int32_t head_chunks)
+{
+    enum { COLUMNS = 0, CHUNKS = 2 /* in place of heads */ };
+    const uint32_t chunks = (uint32_t)(columns / CHUNK_COLUMNS);
+    box->global_dim[COLUMNS] = CHUNK_COLUMNS;
+    box->global_dim[CHUNKS] = (uint64_t)(heads - 1) * (uint64_t)head_chunks + chunks;
+    box->global_strides[CHUNKS - 1] = CHUNK_COLUMNS * sizeof(uint16_t);
+    box->box_dim[CHUNKS] = chunks;
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------ */
 OWN_FRAME ptxpack_tiled_mma tile_warpgroups(const attention_wgmma_layout *l, int64_t n, const char *operands)
 {

@@ -132,6 +132,14 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            ptxpack_tma_box *box);
 /* Makes of such a box of q or o the one of tiles with the rows of `group` heads (ptx/attention/wgmma/packed.ptx). */
 void attention_wgmma_pack_box(ptxpack_tma_box *box, int32_t group);
+/* With COLUMN_GROUPS: a block of K, or of V, is one box of `chunks` times 64 columns, in the order of a tile's boxes.  The map then has
+ * chunks of all heads in place of heads, so that the key head is its first chunk; `false` where columns or strides do not allow it. */
+bool attention_wgmma_has_wide_boxes(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                    const ptxpack_variant *row);
+/* The chunks from one key head to the next. */
+int32_t attention_wgmma_head_chunks(const ptxpack_attention_desc *desc, const attention_geometry *geometry);
+/* Makes of a box of k or v the one of a whole block. */
+void attention_wgmma_widen_box(ptxpack_tma_box *box, int32_t columns, int32_t heads, int32_t head_chunks);
 /* Of a ragged map: the rows from one sequence, or page, to the next; and the rows of a box of pages. */
 int32_t attention_wgmma_rows_apart(const ptxpack_attention_desc *desc, const attention_tensor *tensor);
 int32_t attention_wgmma_box_rows(const ptxpack_attention_desc *desc, int64_t block_n);
