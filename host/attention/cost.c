@@ -21,8 +21,8 @@ static const row_class classes[] = {
     {90, 0, 64, 64, 0, 2150, 3700, 2150, 3700},   {90, 0, 96, 128, 0, 3280, 3200, 3200, 3200},
     {90, 0, 128, 128, 0, 3518, 3700, 3430, 3700}, {90, 0, 128, 192, 0, 3560, 3500, 3540, 4000},
     {90, 0, 128, 64, 0, 2400, 3000, 2400, 3000},  {90, 0, 192, 128, 128, 3680, 4500, 3620, 5000},
-    {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000}, {90, 0, 512, 64, 0, 2200, 6000, 2200, 6000},
-    {90, 0, 576, 64, 0, 2200, 6000, 2200, 6000},
+    {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000}, {90, 0, 512, 64, 0, 2550, 6000, 2550, 6000},
+    {90, 0, 576, 64, 0, 2550, 6000, 2550, 6000},
     {90, 0, 256, 128, 0, 3660, 6000, 3483, 8000}, {90, 0, 256, 64, 0, 3226, 4500, 3226, 4500},
     {90, 1, 64, 192, 0, 3004, 2500, 2900, 3500},  {90, 1, 128, 128, 0, 4446, 3100, 4364, 4200},
     {90, 1, 128, 192, 0, 4692, 4100, 4714, 4800}, {90, 1, 256, 128, 0, 5468, 6700, 5300, 8000},
@@ -281,7 +281,11 @@ static void take_item(double *free_at, int64_t slots, double clocks)
  * is free, the last tile of every head first. */
 static double item_clocks(const estimate *e, int64_t blocks)
 {
-    double bytes = (double)e->m * (double)attention_row_values(e->row) * sizeof(float);
+    /* where warpgroups share rows, warps without a query merge nothing */
+    enum { WARP_ROWS = 16 };
+    bool    wide = ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) > 1;
+    int64_t used = (clamp(e->desc->seqlen_q, 1, e->queries) * e->group + WARP_ROWS - 1) / WARP_ROWS * WARP_ROWS;
+    double  bytes = (double)(wide ? used : e->m) * (double)attention_row_values(e->row) * sizeof(float);
     double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
     double keys = 2.0 * (double)e->n * (double)loaded_columns(e->row) * (double)e->slots /
                   (double)e->sms; /* of a block on each slot */

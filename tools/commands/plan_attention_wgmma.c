@@ -78,7 +78,10 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     report *r = &p->out;
     report_open(r, "layouts", '{');
     plan_report_layout(p, "q", &l->q);
-    plan_report_layout(p, l->v_boxes == l->boxes ? "kv" : "k", &l->k);
+    const bool same = l->v_boxes == l->boxes || l->values_in_keys; /* tiles of K and V */
+    plan_report_layout(p, same ? "kv" : "k", &l->k);
+    if (!same)
+        plan_report_layout(p, "v", &l->v);
     if (l->fp8) {
         plan_report_layout(p, "v_turned", &l->v);
         plan_report_layout(p, ".key_of", &l->transposed.key_of);
@@ -92,7 +95,9 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     report_close(r);
     report_line(r, "\nlayouts    (row, column) -> element");
     report_line(r, "  Q        {q}");
-    report_line(r, "  K, V     {kv}");
+    report_line(r, same ? "  K, V     {kv}" : "  K        {k}");
+    if (!same)
+        report_line(r, "  V        {v}: (column, key)");
     if (l->fp8)
         report_line(r, "  V transposed {v_turned}: (column, slot), slot -> key {key_of}");
     report_line(r, "  O        {o}, one box of each warp");
@@ -119,14 +124,21 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
     report_line(
         r, "\ntensor maps {{head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond");
     report_open(r, "tensor_maps", '[');
-    int32_t group = split_of(p).group;
+    const ptxpack_attention_desc *d = &p->attention.desc;
+    const bool wide = attention_wgmma_has_wide_boxes(d, &p->attention.geometry, p->row);
+    int32_t    group = split_of(p).group;
     if (group > 1)
         report_line(r, "            of q and o {{head_dim, head, sequence, batch}");
+    if (wide)
+        report_line(r, "            of k and v {{64 columns, sequence, chunk of such, batch}");
     for (int t = 0; t < TENSOR_COUNT; t++) {
         ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : t == TENSOR_K ? l->k_box : l->v_box;
         box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->attention.geometry, t, &box);
         if (group > 1 && (t == TENSOR_Q || t == TENSOR_O))
             attention_wgmma_pack_box(&box, group);
+        if (wide && (t == TENSOR_K || t == TENSOR_V))
+            attention_wgmma_widen_box(&box, attention_columns(d, t), d->heads_kv,
+                                      attention_wgmma_head_chunks(d, &p->attention.geometry));
         report_open(r, NULL, '{');
         report_text(r, "tensor", "%s", attention_tensor_names[t]);
         report_text(r, "type",
