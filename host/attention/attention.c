@@ -44,8 +44,8 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED,
                            "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
                            (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads, INT32_MAX);
-    int64_t kv_heads = SECTION_BYTES /
-                       ((int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * (d->head_dim + attention_value_dim(d)));
+    int64_t kv_heads = SECTION_BYTES / ((int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv *
+                                        (d->head_dim + attention_value_dim(d)));
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
     *out = (attention_tiles){.tiles_q = (int32_t)tiles,
                              .heads_total = (int32_t)heads,
@@ -71,8 +71,8 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim && attention_row_values(row) >= attention_value_dim(d) &&
-           plan_row_takes(row, d->dtype);
+    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim &&
+           attention_row_values(row) >= attention_value_dim(d) && plan_row_takes(row, d->dtype);
 }
 
 static void describe(const void *desc, char *text, size_t size)
@@ -391,7 +391,7 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     double in = (double)ptxpack_dtype_bytes(d.dtype);
     double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
     double values = attention_value_dim(&d);
-    return (double)d.batch * (in * (d.head_dim * (q + kv) + (geometry.values_in_keys ? 0 : values * kv)) + out * values * q +
-                              sizeof(float) * q) +
+    return (double)d.batch * (in * (d.head_dim * (q + kv) + (geometry.values_in_keys ? 0 : values * kv)) +
+                              out * values * q + sizeof(float) * q) +
            3.0 * (double)geometry.descale_bytes;
 }

@@ -40,7 +40,9 @@
  *          query rows share many keys (decoding), ptx/attention/decode.ptx divides these among all blocks
  *          and merges the parts by their log-sum-exps, in a fixed order.  wgmma.ptx does the same where lengths
  *          are equal and more query rows make only few tiles; and where queries are few, a tile has the rows of 2, 4, 8
- *          or 16 query heads that share a key head. */
+ *          or 16 query heads that share a key head.  Where O does not fit in a warpgroup's registers (head_dim_v above 256), two
+ *          warpgroups with the same rows divide its columns, score every other block of keys, and exchange the weights, as
+ *          FlashMLA does. */
 #ifndef PTXPACK_ATTENTION_H
 #define PTXPACK_ATTENTION_H
 #include <stddef.h>
@@ -81,7 +83,8 @@ enum {
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
     PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
-    PTXPACK_VALUES_IN_KEYS = 64 /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
+    PTXPACK_VALUES_IN_KEYS =
+        64 /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
 };
 
@@ -98,8 +101,8 @@ typedef struct ptxpack_attention_desc {
     ptxpack_dtype   dtype;                      /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16 */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
     int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
-    int32_t         head_dim;          /* of q and k: a multiple of 16 bytes of q, at most 576; with fp8 at most 256 */
-    float           scale;             /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim) */
+    int32_t         head_dim; /* of q and k: a multiple of 16 bytes of q, at most 576; with fp8 at most 256 */
+    float           scale;    /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim) */
     ptxpack_mask    mask;
     int32_t         window_left, window_right; /* of window masks, < 0: no limit on that side; otherwise 0 */
     float           softcap; /* s becomes softcap tanh(s / softcap) after scale, before the mask; 0 = off */
@@ -119,8 +122,9 @@ typedef struct ptxpack_attention_desc {
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;
     /* Where `size` ends before these fields they are 0. */
-    int32_t  chunk;    /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
-    int32_t  head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, nor with append */
+    int32_t chunk; /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
+    int32_t
+        head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, nor with append */
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;

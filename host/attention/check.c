@@ -58,8 +58,8 @@ static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
     if ((other || in_keys) && d->append != NULL)
         return refuse(line, "%s is not taken with append", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if (in_keys && columns > d->head_dim)
-        return refuse(line, "head_dim_v %d exceeds head_dim %d, but PTXPACK_VALUES_IN_KEYS takes v from k", columns,
-                      (int)d->head_dim);
+        return refuse(line, "head_dim_v %d exceeds head_dim %d, but PTXPACK_VALUES_IN_KEYS takes v from k",
+                      columns, (int)d->head_dim);
     if (in_keys && !has_strides_of_keys(d))
         return refuse(line, "v has other strides than k, but PTXPACK_VALUES_IN_KEYS takes it from k");
     return PTXPACK_OK;
@@ -159,8 +159,8 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     ptxpack_status status = memory_resolve(&shape, &found, line);
     if (status == PTXPACK_OK)
         out->tensor[tensor] = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes,
-                                  found.stride[MEMORY_ROW] / (int64_t)bytes,
-                                  found.stride[MEMORY_HEAD] / (int64_t)bytes, found.bytes};
+                                                 found.stride[MEMORY_ROW] / (int64_t)bytes,
+                                                 found.stride[MEMORY_HEAD] / (int64_t)bytes, found.bytes};
     return status;
 }
 

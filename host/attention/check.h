@@ -96,9 +96,9 @@ static inline int32_t attention_columns(const ptxpack_attention_desc *desc, int 
 }
 
 /* The columns of V that a kernel has. */
-static inline int64_t attention_row_values(const ptxpack_variant *row)
+static inline int64_t attention_row_values(const ptxpack_variant *variant)
 {
-    return ptxpack_variant_parameter(row, "VALUE_DIM", ptxpack_variant_parameter(row, "HEAD_DIM", 0));
+    return ptxpack_variant_parameter(variant, "VALUE_DIM", ptxpack_variant_parameter(variant, "HEAD_DIM", 0));
 }
 
 /* The element type of a tensor: fp8 gives a bf16 output. */

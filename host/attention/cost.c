@@ -22,15 +22,15 @@ static const row_class classes[] = {
     {90, 0, 128, 128, 0, 3518, 3700, 3430, 3700}, {90, 0, 128, 192, 0, 3560, 3500, 3540, 4000},
     {90, 0, 128, 64, 0, 2400, 3000, 2400, 3000},  {90, 0, 192, 128, 128, 3680, 4500, 3620, 5000},
     {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000}, {90, 0, 512, 64, 0, 2550, 6000, 2550, 6000},
-    {90, 0, 576, 64, 0, 2550, 6000, 2550, 6000},
-    {90, 0, 256, 128, 0, 3660, 6000, 3483, 8000}, {90, 0, 256, 64, 0, 3226, 4500, 3226, 4500},
-    {90, 1, 64, 192, 0, 3004, 2500, 2900, 3500},  {90, 1, 128, 128, 0, 4446, 3100, 4364, 4200},
-    {90, 1, 128, 192, 0, 4692, 4100, 4714, 4800}, {90, 1, 256, 128, 0, 5468, 6700, 5300, 8000},
-    {80, 0, 32, 0, 0, 1100, 2500, 1100, 2500},    {80, 0, 64, 0, 0, 1545, 2900, 1545, 2900},
-    {80, 0, 96, 0, 0, 1650, 4500, 1650, 4500},    {80, 0, 128, 0, 48, 1790, 6600, 1790, 6600},
-    {80, 0, 128, 0, 32, 1500, 6600, 1500, 6600},  {80, 0, 192, 128, 0, 1650, 7500, 1650, 7500},
-    {80, 0, 192, 64, 0, 800, 7500, 800, 7500},    {80, 0, 256, 0, 0, 1545, 9200, 1545, 9200},
-    {75, 0, 0, 0, 0, 600, 6000, 600, 6000},       {0, 0, 0, 0, 0, 1000, 5000, 1000, 5000},
+    {90, 0, 576, 64, 0, 2550, 6000, 2550, 6000},  {90, 0, 256, 128, 0, 3660, 6000, 3483, 8000},
+    {90, 0, 256, 64, 0, 3226, 4500, 3226, 4500},  {90, 1, 64, 192, 0, 3004, 2500, 2900, 3500},
+    {90, 1, 128, 128, 0, 4446, 3100, 4364, 4200}, {90, 1, 128, 192, 0, 4692, 4100, 4714, 4800},
+    {90, 1, 256, 128, 0, 5468, 6700, 5300, 8000}, {80, 0, 32, 0, 0, 1100, 2500, 1100, 2500},
+    {80, 0, 64, 0, 0, 1545, 2900, 1545, 2900},    {80, 0, 96, 0, 0, 1650, 4500, 1650, 4500},
+    {80, 0, 128, 0, 48, 1790, 6600, 1790, 6600},  {80, 0, 128, 0, 32, 1500, 6600, 1500, 6600},
+    {80, 0, 192, 128, 0, 1650, 7500, 1650, 7500}, {80, 0, 192, 64, 0, 800, 7500, 800, 7500},
+    {80, 0, 256, 0, 0, 1545, 9200, 1545, 9200},   {75, 0, 0, 0, 0, 600, 6000, 600, 6000},
+    {0, 0, 0, 0, 0, 1000, 5000, 1000, 5000},
 };
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
@@ -90,8 +90,9 @@ static int64_t columns_of(const ptxpack_variant *row)
 }
 static int64_t loaded_columns(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0 ? ptxpack_variant_parameter(row, "HEAD_DIM", 64)
-                                                                    : columns_of(row);
+    return ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0
+               ? ptxpack_variant_parameter(row, "HEAD_DIM", 64)
+               : columns_of(row);
 }
 
 /* ---- blocks that are visited -------------------------------------------------------------------------- */
@@ -233,7 +234,8 @@ static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attentio
     int rate = e.uneven ? kind->limited_rate : kind->rate;
     e.overhead = e.uneven ? kind->limited_overhead : kind->overhead;
     e.overhead += g->limited_left ? LEFT_MASK_CLOCKS * (double)e.n : 0;
-    e.block = 2.0 * (double)e.m * (double)e.n * (double)columns_of(row) * (double)resident / (rate * arch->scale);
+    e.block = 2.0 * (double)e.m * (double)e.n * (double)columns_of(row) * (double)resident /
+              (rate * arch->scale);
     e.block = larger(e.block, issue_clocks(row, d, e.n));
     return e;
 }
@@ -286,8 +288,8 @@ static double item_clocks(const estimate *e, int64_t blocks)
     bool    wide = ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) > 1;
     int64_t used = (clamp(e->desc->seqlen_q, 1, e->queries) * e->group + WARP_ROWS - 1) / WARP_ROWS * WARP_ROWS;
     double  bytes = (double)(wide ? used : e->m) * (double)attention_row_values(e->row) * sizeof(float);
-    double one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
-    double keys = 2.0 * (double)e->n * (double)loaded_columns(e->row) * (double)e->slots /
+    double  one = PART_CLOCKS + bytes / WRITE_BYTES, sum = SUM_CLOCKS + bytes / READ_BYTES;
+    double  keys = 2.0 * (double)e->n * (double)loaded_columns(e->row) * (double)e->slots /
                   (double)e->sms; /* of a block on each slot */
     double  block = larger(e->block, keys / l2_bytes);
     double  free_at[MOST_SLOTS] = {0}, last = 0;
@@ -311,7 +313,8 @@ static bool splits(const estimate *e)
     enum { MOST_TILES = 1 << 20 };
     const attention_geometry *g = e->geometry;
     /* with more than that in registers ptxas would spill: of consumers, or of a producer that has 32 */
-    bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) == 256 &&
+    bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) ==
+                       256 &&
                    (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
                   (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
     /* packed heads with lengths have whole tiles */
@@ -389,7 +392,12 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
 static int64_t group_of(const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     /* a warp's rows; with lengths in memory tiles of 192 rows would spill, and few queries do not fill them */
-    enum { MOST_GROUP = 16, MOST_WIDE = 64 /* where warpgroups share rows */, MOST_TILE = 128, MOST_ROWS = 1 << 26 };
+    enum {
+        MOST_GROUP = 16,
+        MOST_WIDE = 64 /* where warpgroups share rows */,
+        MOST_TILE = 128,
+        MOST_ROWS = 1 << 26
+    };
     bool    wide = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 1) > 1;
     int64_t heads = d->heads_q / d->heads_kv, group = clamp(heads & -heads, 1, wide ? MOST_WIDE : MOST_GROUP);
     bool    packs = row->arch == 90 && strcmp(row->file, "attention/wgmma.ptx") == 0 &&

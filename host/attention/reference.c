@@ -33,7 +33,7 @@ struct attention_reference {
     float                  *v;              /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
     size_t                  padded_keys;
     size_t                  k_size, v_size; /* floats of k and of v per batch and head */
-    int                     group;     /* rows that may share a pass: 1 when V is not finite */
+    int                     group;          /* rows that may share a pass: 1 when V is not finite */
 };
 
 /* ---- scalars ------------------------------------------------------------------------------------ */
@@ -101,13 +101,14 @@ static ptxpack_status allocate(attention_reference *r)
     r->k_size = r->padded_keys * (size_t)d->head_dim; /* < 2^41 */
     r->v_size = r->padded_keys * value_dim(r);
     r->sequences = (attention_sequence *)calloc((size_t)d->batch, sizeof *r->sequences);
-    if (!__builtin_mul_overflow(heads, r->k_size, &k_floats) && !__builtin_mul_overflow(heads, r->v_size, &v_floats)) {
+    if (!__builtin_mul_overflow(heads, r->k_size, &k_floats) &&
+        !__builtin_mul_overflow(heads, r->v_size, &v_floats)) {
         r->k = (float *)calloc(k_floats, sizeof *r->k); /* which checks the bytes; 0 pads */
         r->v = (float *)calloc(v_floats, sizeof *r->v);
     }
     if (r->k == NULL || r->v == NULL || r->sequences == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %zu * %zu floats of the reference",
-                            heads, r->k_size + r->v_size);
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %zu * %zu floats of the reference", heads,
+                            r->k_size + r->v_size);
     return PTXPACK_OK;
 }
 
@@ -201,7 +202,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
     r->group = GROUP;
     for (int64_t b = 0; b < r->desc.batch; b++)
         for (int64_t h = 0; h < r->desc.heads_kv; h++)
-            if (!fill_head(r, k, r->geometry.values_in_keys ? k : v, lengths != NULL ? lengths->page_table : NULL, b, h))
+            if (!fill_head(r, k, r->geometry.values_in_keys ? k : v,
+                           lengths != NULL ? lengths->page_table : NULL, b, h))
                 r->group = 1;
     *out = r;
     return PTXPACK_OK;

@@ -53,13 +53,13 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
                                   int32_t group, attention_wgmma_arguments *a)
 {
-    argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
-    const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->k_box, &layout->v_box,
-                                                        &layout->o_box};
+    argument_tensor_map *const    maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
+    const ptxpack_tma_box *const  boxes[TENSOR_COUNT] = {&layout->q_box, &layout->k_box, &layout->v_box,
+                                                         &layout->o_box};
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
-    const bool     wide = attention_wgmma_has_wide_boxes(desc, geometry, layout->row);
-    ptxpack_status status = PTXPACK_OK;
+    const bool                    wide = attention_wgmma_has_wide_boxes(desc, geometry, layout->row);
+    ptxpack_status                status = PTXPACK_OK;
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
         status = ptxpack_attention_wgmma_map(desc, geometry, i, &box);
@@ -92,7 +92,8 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags in the word of a tile's number */
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
                            (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
-    int64_t head_bytes = (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * (d->head_dim + attention_value_dim(d));
+    int64_t head_bytes = (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv *
+                         (d->head_dim + attention_value_dim(d));
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
@@ -148,7 +149,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
-        refuse_values(geometry, row, line) != NULL || refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL)
+        refuse_values(geometry, row, line) != NULL || refuse_scores(geometry, row, line) != NULL ||
+        attention_refuse_chunk(desc, geometry, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);

@@ -12,8 +12,8 @@ enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
     EXCHANGE_BYTES = 40 * TILE_WARPGROUP, /* P of 32 keys, and references */
-    MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
-    DESCALE_BYTES = 16, /* fp8: two pairs of floats */
+    MESSAGE_BYTES = 48,                   /* two of 16 bytes, and 16 about the whole block */
+    DESCALE_BYTES = 16,                   /* fp8: two pairs of floats */
     /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; the
      * same about pages, and 16 */
     LENGTHS_BYTES = 288,
@@ -45,8 +45,8 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->producer_warps = ptxpack_variant_parameter(row, "PRODUCER_WARPS", 0);
     l->regs_producer = ptxpack_variant_parameter(row, "REGS_PRODUCER", 0);
     l->regs_consumer = ptxpack_variant_parameter(row, "REGS_CONSUMER", 0);
-    l->value_dim = ptxpack_variant_parameter(row, "VALUE_DIM", 0);
-    l->column_groups = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 0);
+    l->value_dim = attention_row_values(row);
+    l->column_groups = ptxpack_variant_parameter(row, "COLUMN_GROUPS", 1);
     l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
     l->exchange = ptxpack_variant_parameter(row, "EXCHANGE", 0) != 0;
     l->o_in_q = ptxpack_variant_parameter(row, "O_IN_Q", 0) != 0;
@@ -81,7 +81,8 @@ static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
 
 static const char *contradiction_of_values(const attention_wgmma_layout *l)
 {
-    return l->column_groups != 1 && l->column_groups != l->warpgroups ? "COLUMN_GROUPS is neither 1 nor WARPGROUPS"
+    return l->column_groups != 1 && l->column_groups != l->warpgroups
+               ? "COLUMN_GROUPS is neither 1 nor WARPGROUPS"
            : l->o_dim < 16 || l->o_dim % 16 != 0 || l->o_dim > 256
                ? "VALUE_DIM / COLUMN_GROUPS is not a multiple of 16 up to 256"
            : l->o_dim * l->column_groups != l->value_dim ? "VALUE_DIM is not a multiple of COLUMN_GROUPS"
@@ -89,8 +90,9 @@ static const char *contradiction_of_values(const attention_wgmma_layout *l)
                ? "VALUE_DIM / COLUMN_GROUPS are not whole boxes of columns"
            : l->fp8 && (l->value_dim != l->head_dim || l->column_groups > 1 || l->values_in_keys)
                ? "FP8 needs the VALUE_DIM HEAD_DIM and one of COLUMN_GROUPS"
-           : l->o_in_q && (l->q_stages > 1 || l->q_registers || l->column_groups == 1 ||
-                           l->o_dim * l->column_groups > l->boxes * l->box_columns || l->o_buffers != l->o_boxes)
+           : l->o_in_q &&
+                   (l->q_stages > 1 || l->q_registers || l->column_groups == 1 ||
+                    l->o_dim * l->column_groups > l->boxes * l->box_columns || l->o_buffers != l->o_boxes)
                ? "O_IN_Q needs one stage of Q that has room for O, and COLUMN_GROUPS"
            : l->exchange && (l->column_groups != 2 || l->block_n != 32 || !l->o_in_q)
                ? "EXCHANGE needs two COLUMN_GROUPS, BLOCK_N 32 and O_IN_Q"
@@ -107,7 +109,7 @@ static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_
            : l->head_dim < 16 || l->head_dim % 16 != 0 ? "HEAD_DIM is not a multiple of 16"
            : l->block_n < 16 || l->block_n > 256 || l->block_n % 16 != 0
                ? "BLOCK_N is not a multiple of 16 up to 256"
-           : l->warpgroups < 1 || l->warpgroups > 3           ? "WARPGROUPS is not 1, 2 or 3"
+           : l->warpgroups < 1 || l->warpgroups > 3 ? "WARPGROUPS is not 1, 2 or 3"
            : l->block_m != TILE_WGMMA_ROWS * l->warpgroups / l->column_groups
                ? "BLOCK_M is not 64 * WARPGROUPS / COLUMN_GROUPS"
            : l->k_stages < 1 || l->v_stages < 1               ? "K_STAGES or V_STAGES is missing"
@@ -138,8 +140,8 @@ OWN_FRAME void describe_tiles(attention_wgmma_layout *l)
     } else {
         ptxpack_layout v = tile_of_boxes(l->block_n, l->v_boxes * l->box_columns, bits);
         l->v = tile_transposed(&v);
-        l->v_operand =
-            ptxpack_wgmma_descriptor(&l->v, PTXPACK_WGMMA_MN, bits, l->column_groups > 1 ? l->o_dim : 0);
+        l->v_operand = ptxpack_wgmma_descriptor(&l->v, PTXPACK_WGMMA_MN, bits,
+                                                l->column_groups > 1 ? l->o_dim : 0);
     }
 }
 
@@ -359,14 +361,12 @@ OWN_FRAME ptxpack_tiled_mma tile_warpgroups(const attention_wgmma_layout *l, int
 OWN_FRAME void describe_accesses(attention_wgmma_layout *l)
 {
     ptxpack_layout q = tile_of_boxes(l->block_m, l->boxes * l->o_columns, O_BITS); /* the same bytes */
-    l->access[WGMMA_ACCESS_Q] = (attention_wgmma_access){.name = "Q to registers",
-                                                         .atom = "SM75_U32x4_LDSM_N",
-                                                         .used = l->q_registers,
-                                                         .offsets = tile_matrix_rows(l->warpgroups /
-                                                                                         l->column_groups,
-                                                                                     "SM75_U32x4_LDSM_N",
-                                                                                     PTXPACK_A, PTXPACK_SRC,
-                                                                                     &q)};
+    l->access[WGMMA_ACCESS_Q] =
+        (attention_wgmma_access){.name = "Q to registers",
+                                 .atom = "SM75_U32x4_LDSM_N",
+                                 .used = l->q_registers,
+                                 .offsets = tile_matrix_rows(l->warpgroups / l->column_groups,
+                                                             "SM75_U32x4_LDSM_N", PTXPACK_A, PTXPACK_SRC, &q)};
     l->access[WGMMA_ACCESS_O] = (attention_wgmma_access){.name = "O to shared memory",
                                                          .atom = "SM90_U32x4_STSM_N",
                                                          .used = true,

@@ -80,10 +80,10 @@ typedef struct attention_wgmma_layout {
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
     /* The columns of V; warpgroups that share rows, and divide these columns; those of one of them. */
-    int64_t value_dim, column_groups, o_dim;
-    bool    exchange;       /* warpgroups score every other block: ptx/attention/wgmma/exchange.ptx */
-    bool    o_in_q;         /* the boxes for O are in Q's stage, which is free when O has been stored */
-    bool    values_in_keys; /* V is the first columns of K's tile, whose stages are V's */
+    int64_t                value_dim, column_groups, o_dim;
+    bool                   exchange; /* warpgroups score every other block: ptx/attention/wgmma/exchange.ptx */
+    bool                   o_in_q; /* the boxes for O are in Q's stage, which is free when O has been stored */
+    bool                   values_in_keys;       /* V is the first columns of K's tile, whose stages are V's */
     int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
     int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */
     bool                   q_registers;
@@ -98,7 +98,7 @@ typedef struct attention_wgmma_layout {
     ptxpack_layout         o;                  /* (row, column of one box) -> element of all boxes of O */
     ptxpack_wgmma_operand  q_operand, k_operand, v_operand;
     ptxpack_tma_box        q_box, k_box, v_box, o_box; /* of tensors {head_dim, sequence, head, batch} */
-    ptxpack_layout         c_place;              /* (thread, row half, 8 columns) -> (row, column) of S */
+    ptxpack_layout         c_place;                    /* (thread, row half, 8 columns) -> (row, column) of S */
     attention_wgmma_access access[WGMMA_ACCESSES];
     /* Bytes. */
     int64_t q_stage_bytes, q_box_bytes, k_stage_bytes, kv_box_bytes, o_box_bytes;

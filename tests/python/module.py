@@ -36,6 +36,22 @@ class Attention(unittest.TestCase):
             o = ptxpack.attention(*problem.arrays, overlap=True)
             problem.expect(self, values_of(o))
 
+    def test_values_with_columns_of_their_own(self):
+        problem = Problem(shape_q=(1, 9, 2, 24), shape_kv=(1, 21, 1, 24))
+        q, k, v = problem.arrays
+        whole = values_of(ptxpack.attention(q, k, v, causal=True))
+        columns = [value for at, value in enumerate(v.values()) if at % 24 < 16]
+        o = ptxpack.attention(q, k, Interface("f16", (1, 21, 1, 16), columns), causal=True)
+        self.assertEqual(o.shape, (1, 9, 2, 16))
+        self.assertEqual(values_of(o), [value for at, value in enumerate(whole) if at % 24 < 16])
+
+        class FirstColumns:
+            __cuda_array_interface__ = dict(k.__cuda_array_interface__, shape=(1, 21, 1, 16), strides=(1008, 48, 48, 2))
+        keys = [value for at, value in enumerate(k.values()) if at % 24 < 16]
+        want = ptxpack.attention(q, k, Interface("f16", (1, 21, 1, 16), keys), return_lse=True)
+        for got, right in zip(ptxpack.attention(q, k, FirstColumns(), return_lse=True), want):
+            self.assertEqual(values_of(got), values_of(right))
+
     def test_sinks(self):
         problem, sinks = Problem(), [1.5, -math.inf]
         o, lse = ptxpack.attention(*problem.arrays, sinks=Interface("f32", (2,), sinks), return_lse=True)

@@ -125,14 +125,17 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
         r, "\ntensor maps {{head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond");
     report_open(r, "tensor_maps", '[');
     const ptxpack_attention_desc *d = &p->attention.desc;
-    const bool wide = attention_wgmma_has_wide_boxes(d, &p->attention.geometry, p->row);
-    int32_t    group = split_of(p).group;
+    const bool                    wide = attention_wgmma_has_wide_boxes(d, &p->attention.geometry, p->row);
+    int32_t                       group = split_of(p).group;
     if (group > 1)
         report_line(r, "            of q and o {{head_dim, head, sequence, batch}");
     if (wide)
         report_line(r, "            of k and v {{64 columns, sequence, chunk of such, batch}");
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : t == TENSOR_K ? l->k_box : l->v_box;
+        ptxpack_tma_box box = t == TENSOR_Q   ? l->q_box
+                              : t == TENSOR_O ? l->o_box
+                              : t == TENSOR_K ? l->k_box
+                                              : l->v_box;
         box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->attention.geometry, t, &box);
         if (group > 1 && (t == TENSOR_Q || t == TENSOR_O))
             attention_wgmma_pack_box(&box, group);

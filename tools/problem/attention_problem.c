@@ -165,7 +165,8 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
            to_extent(s, "heads-q", heads_q, &d->heads_q) &&
            to_extent(s, "heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
            to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) &&
-           (s->head_dim_v == OPTION_NOT_GIVEN || to_extent(s, "head-dim-v", s->head_dim_v, &d->head_dim_v)) && settle(s, p);
+           (s->head_dim_v == OPTION_NOT_GIVEN || to_extent(s, "head-dim-v", s->head_dim_v, &d->head_dim_v)) &&
+           settle(s, p);
 }
 
 /* Makes descales for fp8 inputs. */

@@ -52,9 +52,10 @@ typedef struct attention_settings {
          "N  keys (default: the longest of --lengths, or as seqlen-q)"},                                      \
         {"heads-q", OPTION_INT, &(s)->heads_q, "N  query heads (default " heads_default ")"},                 \
         {"heads-kv", OPTION_INT, &(s)->heads_kv, "N  key heads (default: as heads-q)"},                       \
-        {"head-dim", OPTION_INT, &(s)->head_dim, "N  multiple of 8 up to 576, e4m3: of 16 up to 256 (default 128)"}, \
-        {"head-dim-v", OPTION_INT, &(s)->head_dim_v, "N  of v and o, up to 512 (default: as head-dim)"},        \
-        {"values-in-keys", OPTION_FLAG, &(s)->in_keys, "v is the first head-dim-v columns of k (MLA)"},        \
+        {"head-dim", OPTION_INT, &(s)->head_dim,                                                              \
+         "N  multiple of 8 up to 576, e4m3: of 16 up to 256 (default 128)"},                                  \
+        {"head-dim-v", OPTION_INT, &(s)->head_dim_v, "N  of v and o, up to 512 (default: as head-dim)"},      \
+        {"values-in-keys", OPTION_FLAG, &(s)->in_keys, "v is the first head-dim-v columns of k (MLA)"},       \
         {"causal", OPTION_MAYBE, &(s)->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},          \
         {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                       \
         {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \

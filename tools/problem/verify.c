@@ -55,7 +55,8 @@ int verify_threads(void)
  * each key and channel (two products, exact and rounded). */
 static size_t affordable_rows(const ptxpack_attention_desc *desc)
 {
-    double cost = 4.0 * desc->seqlen_kv * (desc->head_dim + attention_value_dim(desc) + 32) / 2; /* 16: exponentials, rounding */
+    double cost = 4.0 * desc->seqlen_kv * (desc->head_dim + attention_value_dim(desc) + 32) /
+                  2; /* 16: exponentials, rounding */
     double rows = 5 * 1.5e9 * verify_threads() / cost;
     return rows < 64 ? 64 : rows > 1e9 ? 1000000000 : (size_t)rows;
 }

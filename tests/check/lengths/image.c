@@ -307,7 +307,8 @@ bool lengths_image_untouched(lengths_image *image, char *what, size_t cap)
         for (int32_t head = 0; head < d->heads_q; head++)
             for (int32_t row = 0; row < lengths_image_sequence(image, i).queries; row++) {
                 attention_row r = {i, head, row};
-                memset(o_row(image, &r), POISON, (size_t)attention_value_dim(d) * ptxpack_dtype_bytes(d->dtype));
+                memset(o_row(image, &r), POISON,
+                       (size_t)attention_value_dim(d) * ptxpack_dtype_bytes(d->dtype));
                 memset(lse_of(image, &r), POISON, sizeof(float));
             }
     bool o = all_poison(image->host[TENSOR_O], image->bytes[TENSOR_O], &at);

@@ -187,10 +187,11 @@ static void name_case(const lengths_case *a, char name[128])
                  storages[a->storage].name, sinks, alibi);
     else
         snprintf(name, 128, "%s d%d%s %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
-                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, values, ptxpack_dtype_name(s->dtype),
-                 (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
-                 storages[a->storage].name, masks[a->mask].name, sinks, alibi,
-                 a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
+                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, values,
+                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name,
+                 sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
+                 a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
@@ -241,7 +242,8 @@ static void free_expected(expected *e)
 
 static bool list_rows(const ptxpack_attention_desc *d, const attention_reference *r, expected *e)
 {
-    size_t most = (size_t)d->batch * (size_t)d->heads_q * (size_t)d->seqlen_q, dim = (size_t)attention_value_dim(d);
+    size_t most = (size_t)d->batch * (size_t)d->heads_q * (size_t)d->seqlen_q,
+           dim = (size_t)attention_value_dim(d);
     e->rows = (attention_row *)calloc(most, sizeof *e->rows);
     e->o = (double *)calloc(most * dim, sizeof(double));
     e->rounded = (double *)calloc(most * dim, sizeof(double));
@@ -377,7 +379,8 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     bool                   appends_rows = a->append < APPENDS;
     int rounds = (appends_rows || a->hook < CHECK_HOOKS) && c->brief ? 2 : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
-    bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys && (d.chunk == 0 || d.seqlen_q > 16);
+    bool may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys &&
+                        (d.chunk == 0 || d.seqlen_q > 16);
     lengths_image image;
     lengths_runs  runs;
     expected      e = {NULL, 0, NULL, NULL, NULL};

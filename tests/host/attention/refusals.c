@@ -15,7 +15,7 @@ static void odd_heads(ptxpack_attention_desc *d) { d->heads_kv = 4; }
 static void more_key_heads(ptxpack_attention_desc *d) { d->heads_kv = 12; }
 static void no_dim(ptxpack_attention_desc *d) { d->head_dim = 0; }
 static void odd_dim(ptxpack_attention_desc *d) { d->head_dim = 20; }
-static void large_dim(ptxpack_attention_desc *d) { d->head_dim = 264; }
+static void large_dim(ptxpack_attention_desc *d) { d->head_dim = 584; }
 static void negative_scale(ptxpack_attention_desc *d) { d->scale = -1; }
 static void nan_scale(ptxpack_attention_desc *d) { d->scale = NAN; }
 static void infinite_scale(ptxpack_attention_desc *d) { d->scale = INFINITY; }
@@ -82,7 +82,42 @@ static void chunk_in_window(ptxpack_attention_desc *d)
     d->mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     d->chunk = 8192;
 }
-static void bad_reserved(ptxpack_attention_desc *d) { d->reserved = 3; }
+static void odd_values(ptxpack_attention_desc *d) { d->head_dim_v = 12; }
+static void negative_values(ptxpack_attention_desc *d) { d->head_dim_v = -8; }
+static void large_values(ptxpack_attention_desc *d) { d->head_dim_v = 520; }
+static void large_values_by_default(ptxpack_attention_desc *d) { d->head_dim = 576; }
+static void values_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->head_dim_v = 64;
+}
+static void large_dim_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->head_dim = 272;
+}
+static void in_keys_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->options = PTXPACK_VALUES_IN_KEYS;
+}
+static void values_beyond_keys(ptxpack_attention_desc *d)
+{
+    d->head_dim_v = d->head_dim + 8;
+    d->options = PTXPACK_VALUES_IN_KEYS;
+}
+static void values_beside_keys(ptxpack_attention_desc *d)
+{
+    d->options = PTXPACK_VALUES_IN_KEYS;
+    d->k = d->v = (ptxpack_strides){1 << 22, 1 << 14, 1 << 10};
+    d->v.row *= 2;
+}
+static void values_appended(ptxpack_attention_desc *d)
+{
+    static const ptxpack_attention_append_desc append = {.size = sizeof append};
+    d->head_dim_v = 64;
+    d->append = &append;
+}
 
 static const struct {
     void (*spoil)(ptxpack_attention_desc *desc);
@@ -100,7 +135,7 @@ static const struct {
     {more_key_heads, "heads_q 6 is not a multiple of heads_kv 12"},
     {no_dim, "head_dim is 0"},
     {odd_dim, "head_dim 20"},
-    {large_dim, "head_dim 264"},
+    {large_dim, "head_dim 584"},
     {negative_scale, "scale -1"},
     {nan_scale, "scale"},
     {infinite_scale, "scale inf"},
@@ -132,7 +167,16 @@ static const struct {
     {chunk_without_mask, "chunk is 1, but mask 0 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_of_the_first_row, "chunk is 8192, but mask 1 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_in_window, "chunk is 8192, but mask 4 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
-    {bad_reserved, "reserved is 3; it must be 0"},
+    {odd_values, "head_dim_v 12 is not a multiple of 8 up to 512"},
+    {negative_values, "head_dim_v -8"},
+    {large_values, "head_dim_v 520"},
+    {large_values_by_default, "head_dim_v 576"},
+    {values_of_fp8, "head_dim_v is not taken with fp8"},
+    {large_dim_of_fp8, "head_dim 272 is not a multiple of 16 up to 256"},
+    {in_keys_of_fp8, "PTXPACK_VALUES_IN_KEYS is not taken with fp8"},
+    {values_beyond_keys, "but PTXPACK_VALUES_IN_KEYS takes v from k"},
+    {values_beside_keys, "v has other strides than k"},
+    {values_appended, "head_dim_v is not taken with append"},
 };
 
 static void bad_descriptors_are_refused(void **state)
@@ -361,7 +405,8 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_mma_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_STARTS_Q"),
                          symbol(&a, "ARG_SOFTCAP_IN") + 4); /* the rest is VARLEN's */
-        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_HEAD_DIM_V"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_HEAD_DIM_V") + 4);
         assert_int_equal(symbol(&a, "ARG_HOOK_SCALE"), symbol(&a, "ARG_CHUNK_SHIFT") + 4);
         assert_int_equal(symbol(&a, "ARG_CHUNK"), symbol(&a, "ARG_SINKS") + 24); /* where other builds end */
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +

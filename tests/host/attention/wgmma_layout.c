@@ -22,7 +22,9 @@ typedef struct row_case {
     ptxpack_instance       build;
     int64_t                d, m, n;
     bool                   fp8;
-    int64_t                element, columns, boxes; /* bytes; of a box of q, k and v; boxes of a tile */
+    int64_t element, columns, boxes;   /* bytes; of a box of q, k and v; boxes of a tile of q or k */
+    int64_t v, v_boxes, groups, warps; /* columns of V; warpgroups that divide them; of all consumers */
+    bool    in_keys, o_in_q;
 } row_case;
 
 static void for_every_row(void (*test)(const row_case *))
@@ -42,6 +44,12 @@ static void for_every_row(void (*test)(const row_case *))
         c->element = c->fp8 ? 1 : 2;
         c->columns = BOX_ROW / c->element;
         c->boxes = (c->d + c->columns - 1) / c->columns;
+        c->v = ptxpack_variant_parameter(c->row, "VALUE_DIM", 0);
+        c->v_boxes = (c->v + c->columns - 1) / c->columns;
+        c->groups = ptxpack_variant_parameter(c->row, "COLUMN_GROUPS", 0);
+        c->warps = 4 * ptxpack_variant_parameter(c->row, "WARPGROUPS", 0);
+        c->in_keys = ptxpack_variant_parameter(c->row, "VALUES_IN_KEYS", 0) != 0;
+        c->o_in_q = ptxpack_variant_parameter(c->row, "O_IN_Q", 0) != 0;
         if (ptxpack_attention_wgmma_layout(c->row, &c->l) != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(NULL));
         c->build = ptxpack_instance_get(c->row, 0);
@@ -126,7 +134,8 @@ static void descriptors(const row_case *c)
         descriptor_of_turned(c);
         return;
     }
-    expect_symbol(c, "DESC_V_LOW", c->boxes > 1 ? c->n * BOX_ROW / 16 << 16 : 0);
+    expect_symbol(c, "DESC_V_LOW", c->v_boxes > 1 ? c->n * BOX_ROW / 16 << 16 : 0);
+    expect_symbol(c, "DESC_V_GROUP", c->groups > 1 ? c->v / c->groups / c->columns * c->n * BOX_ROW / 16 : 0);
     expect_symbol(c, "DESC_V_HIGH", 1024 / 16 | 1 << 30);
     expect_symbol(c, "DESC_V_STEP", 2048 / 16);
 }
@@ -163,15 +172,18 @@ static void turned_tile(const row_case *c)
 static void tiles(const row_case *c)
 {
     tile_is_boxes(c, &c->l.q, c->m);
-    tile_is_boxes(c, &c->l.kv, c->n);
+    tile_is_boxes(c, &c->l.k, c->n);
     if (c->fp8) {
         turned_tile(c);
         return;
     }
     for (int64_t key = 0; key < c->n; key++)
-        for (int64_t column = 0; column < c->boxes * c->columns; column++)
-            expect(c, "V", ptxpack_at(&c->l.v, column + key * c->boxes * c->columns),
-                   ptxpack_at(&c->l.kv, key + column * c->n));
+        for (int64_t column = 0; column < c->v_boxes * c->columns;
+             column++) { /* as those of K are, up to K's */
+            int64_t want = column / c->columns * c->n * BOX_ROW +
+                           swizzled(key * BOX_ROW + column % c->columns * c->element);
+            expect(c, "V", c->element * ptxpack_at(&c->l.v, column + key * c->v_boxes * c->columns), want);
+        }
 }
 
 static void test_tiles(void **state)
@@ -198,14 +210,16 @@ static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes
 static void boxes(const row_case *c)
 {
     one_box(c, &c->l.q_box, c->boxes, c->columns, c->m);
-    one_box(c, &c->l.kv_box, c->boxes, c->columns, c->n);
+    one_box(c, &c->l.k_box, c->boxes, c->columns, c->n);
+    one_box(c, &c->l.v_box, c->v_boxes, c->columns, c->n);
     one_box(c, &c->l.o_box, 1, O_COLUMNS, 16);
     expect_symbol(c, "BOXES", c->boxes);
+    expect_symbol(c, "V_BOXES", c->v_boxes);
     expect_symbol(c, "BOX_COLUMNS", c->columns);
     expect_symbol(c, "Q_BOX_BYTES", c->m * BOX_ROW);
     expect_symbol(c, "KV_BOX_BYTES", c->n * BOX_ROW);
     expect_symbol(c, "Q_STAGE_BYTES", c->boxes * c->m * BOX_ROW);
-    expect_symbol(c, "KV_STAGE_BYTES", c->boxes * c->n * BOX_ROW);
+    expect_symbol(c, "K_STAGE_BYTES", c->boxes * c->n * BOX_ROW);
 }
 
 static void test_boxes(void **state)
@@ -277,6 +291,65 @@ static void maps_of_packed_heads_have_heads_first(void **state)
     assert_memory_equal(box.global_dim, dims, sizeof dims);
     assert_memory_equal(box.global_strides, strides, sizeof strides);
     assert_memory_equal(box.box_dim, taken, sizeof taken);
+}
+
+/* A box of O has a warp's rows: of more heads than that, some of one query's. */
+static void boxes_of_many_heads_have_some_of_them(void **state)
+{
+    (void)state;
+    ptxpack_tma_box q = {.global_dim = {576, 2, 128, 3},
+                         .global_strides = {9, 9, 9},
+                         .box_dim = {64, 64, 1, 1}};
+    ptxpack_tma_box o = q;
+    o.box_dim[1] = 16;
+    attention_wgmma_pack_box(&q, 64);
+    attention_wgmma_pack_box(&o, 64);
+    assert_int_equal(q.box_dim[1], 64);
+    assert_int_equal(q.box_dim[2], 1);
+    assert_int_equal(o.box_dim[1], 16);
+    assert_int_equal(o.box_dim[2], 1);
+}
+
+/* All chunks of a key head's columns, in the order of the tile's boxes; only where a box is a whole block. */
+static void wide_boxes_have_chunks_in_place_of_heads(void **state)
+{
+    (void)state;
+    const ptxpack_variant *row = ptxpack_variant_find("attention_wgmma_sm90_d512_64x32");
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = PTXPACK_BF16,
+                                   .batch = 3,
+                                   .seqlen_q = 100,
+                                   .seqlen_kv = 77,
+                                   .heads_q = 4,
+                                   .heads_kv = 2,
+                                   .head_dim = 512};
+    attention_geometry     g;
+    ptxpack_tma_box        box = {.status = PTXPACK_OK, .box_dim = {64, 32, 1, 1}};
+    char                   line[PLAN_LINE];
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_true(attention_wgmma_has_wide_boxes(&desc, &g, row));
+    assert_int_equal(attention_wgmma_head_chunks(&desc, &g), 8);
+    assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
+    attention_wgmma_widen_box(&box, 512, 2, 8);
+    const uint64_t dims[4] = {64, 77, 16, 3}, strides[3] = {2 * 1024, 128, 77 * 2 * 1024};
+    const uint32_t taken[4] = {64, 32, 8, 1};
+    assert_memory_equal(box.global_dim, dims, sizeof dims);
+    assert_memory_equal(box.global_strides, strides, sizeof strides);
+    assert_memory_equal(box.box_dim, taken, sizeof taken);
+    desc.k = (ptxpack_strides){77 * 1040, 1040, 520}; /* no whole chunks from head to head */
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_false(attention_wgmma_has_wide_boxes(&desc, &g, row));
+    desc.k = (ptxpack_strides){0, 0, 0};
+    desc.head_dim = 504; /* columns 504 to 511 are zeros */
+    assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+    assert_false(attention_wgmma_has_wide_boxes(&desc, &g, row));
+    desc.head_dim = 512;
+    desc.kv_rows = PTXPACK_ROWS_PAGED;
+    for (desc.page_rows = 16; desc.page_rows <= 64; desc.page_rows *= 2) {
+        desc.rows_kv = desc.table_width = 128 / desc.page_rows;
+        assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
+        assert_int_equal(attention_wgmma_has_wide_boxes(&desc, &g, row), desc.page_rows >= 32);
+    }
 }
 
 /* Rows (2^30 - length + i, end, 2^30): with the last stride these are 2^30 rows less. */
@@ -359,22 +432,30 @@ static void shared_memory(const row_case *c)
     int64_t                  q_stages = ptxpack_variant_parameter(c->row, "Q_STAGES", 0);
     int64_t                  o_buffers = ptxpack_variant_parameter(c->row, "O_BUFFERS", 0);
     int64_t                  raw_stages = ptxpack_variant_parameter(c->row, "RAW_STAGES", 0);
-    int64_t                  v_bytes = c->fp8 ? c->d * c->n : c->boxes * c->n * BOX_ROW;
-    const int64_t            counts[] = {q_stages,   q_stages,   k_stages, k_stages, v_stages, v_stages,
-                                         raw_stages, raw_stages, 2,        2,        1};
+    int64_t       v_bytes = c->fp8 ? c->d * c->n : (c->in_keys ? c->boxes : c->v_boxes) * c->n * BOX_ROW;
+    const int64_t v_barriers = c->in_keys ? 0 : v_stages, k_full = 2 * 8 * q_stages;
+    const int64_t counts[] = {q_stages,   q_stages,   k_stages, k_stages, v_barriers, v_barriers,
+                              raw_stages, raw_stages, 2,        2,        1};
     expect_symbol(c, "SMEM_Q", at);
     expect_symbol(c, "SMEM_K", at += q_stages * c->boxes * c->m * BOX_ROW);
     at += k_stages * c->boxes * c->n * BOX_ROW;
     if (c->fp8) {
         expect_symbol(c, "SMEM_RAW", at);
-        expect_symbol(c, "V_STAGE_BYTES", v_bytes);
         at += raw_stages * c->boxes * c->n * BOX_ROW;
     }
-    expect_symbol(c, "SMEM_V", at);
-    expect_symbol(c, "SMEM_O", at += v_stages * v_bytes);
-    expect_symbol(c, "SMEM_BARRIERS", at += c->m / 16 * o_buffers * 16 * BOX_ROW);
+    expect_symbol(c, "V_STAGE_BYTES", v_bytes);
+    expect_symbol(c, "SMEM_V", c->in_keys ? symbol(c, "SMEM_K") : at);
+    at += c->in_keys ? 0 : v_stages * v_bytes;
+    expect_symbol(c, "SMEM_O", c->o_in_q ? 0 : at);
+    expect_symbol(c, "SMEM_EXCHANGE", at);
+    at += ptxpack_variant_parameter(c->row, "EXCHANGE", 0) * c->warps * 32 * 40;
+    expect_symbol(c, "SMEM_BARRIERS", at += c->o_in_q ? 0 : c->warps * o_buffers * 16 * BOX_ROW);
+    if (c->o_in_q)
+        assert_true(c->warps * o_buffers * 16 * BOX_ROW <= symbol(c, "Q_STAGE_BYTES"));
     for (size_t i = 0; i < sizeof barriers / sizeof barriers[0]; i++) {
-        expect_symbol(c, barriers[i], at);
+        const bool of_keys = c->in_keys && strncmp(barriers[i], "BAR_V_", 6) == 0; /* they are those of K */
+        expect_symbol(c, barriers[i],
+                      !of_keys ? at : symbol(c, "SMEM_BARRIERS") + k_full + (i == 4 ? 0 : 8 * k_stages));
         at += 8 * counts[i];
     }
     at = (at + 15) / 16 * 16;
@@ -386,8 +467,8 @@ static void shared_memory(const row_case *c)
     }
     expect(c, "shared_bytes", c->row->shared_bytes, at);
     assert_true(c->row->shared_bytes <= SHARED_LIMIT);
-    static const char *const whole[] = {"SMEM_K",         "SMEM_V",         "SMEM_O", "Q_STAGE_BYTES",
-                                        "KV_STAGE_BYTES", "O_BUFFER_BYTES", "O_WARP"};
+    static const char *const whole[] = {"SMEM_K",        "SMEM_V",         "SMEM_O", "Q_STAGE_BYTES",
+                                        "K_STAGE_BYTES", "O_BUFFER_BYTES", "O_WARP"};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         expect(c, whole[i], symbol(c, whole[i]) % 1024, 0); /* the swizzle's pattern */
     expect(c, "a stage of V", v_bytes % 1024, 0);
@@ -417,7 +498,7 @@ static void accumulators(const row_case *c)
  * boxes. */
 static void output(const row_case *c)
 {
-    for (int64_t thread = 0; thread < 2 * c->m; thread++) {
+    for (int64_t thread = 0; thread < 32 * c->warps; thread++) {
         int64_t lane = thread % 32, warp = thread / 32, matrix = lane / 8, row = lane % 8 + 8 * (matrix % 2);
         int64_t at = swizzled(thread_function(c, "O_AT", thread % 128)) + warp * symbol(c, "O_WARP");
         for (int64_t step = 0; step < symbol(c, "O_STEPS"); step++) {
@@ -425,7 +506,7 @@ static void output(const row_case *c)
             expect(c, "stmatrix's row", at ^ step * symbol(c, "O_STEP"),
                    warp * symbol(c, "O_WARP") + swizzled(row * BOX_ROW + column * O_ELEMENT));
             expect(c, "its place in the layout", at ^ step * symbol(c, "O_STEP"),
-                   O_ELEMENT * ptxpack_at(&c->l.o, 16 * warp + row + c->m * column));
+                   O_ELEMENT * ptxpack_at(&c->l.o, 16 * warp + row + 16 * c->warps * column));
         }
     }
     expect_symbol(c, "O_BUFFER_BYTES", 16 * BOX_ROW);
@@ -454,7 +535,7 @@ static void fragments_of_q(const row_case *c)
 
 static void no_conflicts(const row_case *c)
 {
-    const int64_t phases[WGMMA_ACCESSES] = {c->boxes * 4 * (c->m / 16) * 4, 4 * (c->m / 16) * 4};
+    const int64_t phases[WGMMA_ACCESSES] = {c->boxes * 4 * (c->m / 16) * 4, 4 * c->warps * 4};
     for (int id = 0; id < WGMMA_ACCESSES; id++) {
         ptxpack_banks banks = ptxpack_attention_wgmma_banks(&c->l, (attention_wgmma_access_id)id);
         assert_int_equal(banks.status, PTXPACK_OK);
@@ -496,7 +577,7 @@ static void arguments(const row_case *c)
                       4); /* .. without what heads have */
     expect_symbol(c, "ARG_BYTES",
                   512 + 5 * 8 + 12 * 4 + 7 * 8 + 8 + 7 * 4 + 6 * 4 + 4 * 4 + 4 + 2 * 8 + 2 * 4 + 3 * 4 + 4 +
-                      8 * 8);
+                      8 * 8 + 4); /* the last is what WIDE_BOXES has */
     assert_int_equal(_Alignof(attention_wgmma_arguments), 64);
 }
 
@@ -555,8 +636,9 @@ static const ptxpack_variant sample = {
     .blocks_per_sm = 1,
     .parameters = {{"HEAD_DIM", 128}, {"BLOCK_M", 128}, {"BLOCK_N", 128}, {"WARPGROUPS", 2}, {"K_STAGES", 2},
                    {"V_STAGES", 2}, {"Q_STAGES", 2}, {"Q_REGISTERS", 0}, {"P_BUFFERS", 2}, {"O_BUFFERS", 2},
-                   {"PRODUCER_WARPS", 4}, {"REGS_PRODUCER", 40}, {"REGS_CONSUMER", 232}, {"FP8", 0}},
-    .parameter_count = 14,
+                   {"PRODUCER_WARPS", 4}, {"REGS_PRODUCER", 40}, {"REGS_CONSUMER", 232}, {"FP8", 0}, {"VALUE_DIM", 128},
+                   {"COLUMN_GROUPS", 1}, {"VALUES_IN_KEYS", 0}, {"O_IN_Q", 0}, {"EXCHANGE", 0}},
+    .parameter_count = 19,
 };
 /* clang-format on */
 
@@ -600,13 +682,19 @@ static void test_bad_rows(void **state)
         const char *why;
     } bad[] = {
         {"HEAD_DIM", 24, "HEAD_DIM"},
-        {"HEAD_DIM", 272, "HEAD_DIM"},
+        {"HEAD_DIM", 272, "shared_bytes is"},
         {"BLOCK_N", 120, "BLOCK_N"},
         {"BLOCK_N", 272, "BLOCK_N"},
         {"BLOCK_M", 64, "BLOCK_M"},
         {"WARPGROUPS", 4, "WARPGROUPS"},
         {"WARPGROUPS", 0, "WARPGROUPS"},
         {"K_STAGES", 0, "K_STAGES"},
+        {"VALUE_DIM", 24, "VALUE_DIM"},
+        {"COLUMN_GROUPS", 3, "COLUMN_GROUPS"},
+        {"COLUMN_GROUPS", 2, "BLOCK_M is not"},
+        {"VALUES_IN_KEYS", 1, "shared_bytes is"},
+        {"O_IN_Q", 1, "O_IN_Q needs"},
+        {"EXCHANGE", 1, "EXCHANGE needs"},
         {"V_STAGES", 0, "V_STAGES"},
         {"V_STAGES", 3, "shared_bytes is"},
         {"Q_STAGES", 3, "Q_STAGES"},
@@ -636,7 +724,8 @@ int main(void)
         cmocka_unit_test(test_shared_memory),  cmocka_unit_test(test_threads),
         cmocka_unit_test(test_builds),         cmocka_unit_test(test_bad_rows),
         cmocka_unit_test(maps_of_lengths_are_ragged),
-        cmocka_unit_test(maps_of_packed_heads_have_heads_first),
+        cmocka_unit_test(maps_of_packed_heads_have_heads_first), cmocka_unit_test(boxes_of_many_heads_have_some_of_them),
+        cmocka_unit_test(wide_boxes_have_chunks_in_place_of_heads),
         cmocka_unit_test(maps_of_fp8_count_bytes), cmocka_unit_test(test_bad_rows_of_fp8),
     };
     /* clang-format on */
