@@ -27,10 +27,11 @@ typedef struct attention_mma_access {
 } attention_mma_access;
 
 typedef struct attention_mma_layout {
-    ptxpack_status       status;
-    int64_t              head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
-    int64_t              rows; /* ROWS of attention/decode.ptx */
-    bool                 cp_async;
+    ptxpack_status status;
+    int64_t        head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
+    int64_t        rows;       /* ROWS of attention/decode.ptx */
+    int64_t        kv_columns; /* 16-bit elements of a row of K or V: half of head_dim where these are bytes */
+    bool           cp_async;
     ptxpack_tiled_mma    mma;     /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
     ptxpack_swizzle      swizzle; /* of all tiles, over elements: the one that removes all conflicts */
     ptxpack_layout       plain_q, plain_kv; /* (row, column) -> element of the tile */

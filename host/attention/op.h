@@ -26,7 +26,8 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
- * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Builds with two of softcap, sinks, ALiBi and chunks are not
+ * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Rows for k and v of bytes have builds for int8 in the
+ * place of ATTENTION_PAST_BUILDS, and the others for e4m3.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,

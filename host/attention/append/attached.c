@@ -116,6 +116,8 @@ ptxpack_status attached_describe(const ptxpack_attention_desc *d, ptxpack_attent
     if (d->append->size != sizeof *a)
         return refuse(line, "append: size is %u; sizeof(ptxpack_attention_append_desc) is %zu",
                       (unsigned)d->append->size, sizeof *a);
+    if (attention_has_bytes(d))
+        return refuse(line, "append: it does not write kv_dtype %s", ptxpack_dtype_name(d->kv_dtype));
     if ((d->options & PTXPACK_LENGTHS_KV) == 0)
         return refuse(line, "options do not have PTXPACK_LENGTHS_KV, which an append needs");
     *a = *d->append;

@@ -82,7 +82,34 @@ static void chunk_in_window(ptxpack_attention_desc *d)
     d->mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     d->chunk = 8192;
 }
-static void bad_reserved(ptxpack_attention_desc *d) { d->reserved = 3; }
+static void bad_kv_dtype(ptxpack_attention_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
+static void other_kv_dtype(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_BF16;
+    d->kv_dtype = PTXPACK_F16;
+}
+static void bytes_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->kv_dtype = PTXPACK_INT8;
+}
+static void odd_bytes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_INT8;
+    d->head_dim = 40;
+}
+static void odd_stride_of_bytes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_E4M3;
+    d->head_dim = 32;
+    d->k = (ptxpack_strides){1 << 20, 264, 32};
+}
+static void descales_of_nothing(ptxpack_attention_desc *d) { d->options = PTXPACK_DESCALES_HEAD; }
+static void descales_of_two_shapes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_E4M3;
+    d->options = PTXPACK_DESCALES_HEAD | PTXPACK_DESCALES_TENSOR;
+}
 
 static const struct {
     void (*spoil)(ptxpack_attention_desc *desc);
@@ -132,7 +159,13 @@ static const struct {
     {chunk_without_mask, "chunk is 1, but mask 0 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_of_the_first_row, "chunk is 8192, but mask 1 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_in_window, "chunk is 8192, but mask 4 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
-    {bad_reserved, "reserved is 3; it must be 0"},
+    {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {other_kv_dtype, "kv_dtype 1 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {bytes_of_fp8, "kv_dtype 4 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype, which is PTXPACK_E4M3"},
+    {odd_bytes, "head_dim 40 is not a multiple of 16 up to 256"},
+    {odd_stride_of_bytes, "k.row: stride 264 is not a multiple of 16 elements"},
+    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype"},
+    {descales_of_two_shapes, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other"},
 };
 
 static void bad_descriptors_are_refused(void **state)
@@ -361,7 +394,8 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_mma_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_STARTS_Q"),
                          symbol(&a, "ARG_SOFTCAP_IN") + 4); /* the rest is VARLEN's */
-        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_DESCALE_HEAD") + 4);
+        assert_int_equal(symbol(&a, "ARG_K_DESCALE"), symbol(&a, "ARG_AUX") + 8 * 8);
         assert_int_equal(symbol(&a, "ARG_HOOK_SCALE"), symbol(&a, "ARG_CHUNK_SHIFT") + 4);
         assert_int_equal(symbol(&a, "ARG_CHUNK"), symbol(&a, "ARG_SINKS") + 24); /* where other builds end */
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
