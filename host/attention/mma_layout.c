@@ -164,6 +164,19 @@ OWN_FRAME void describe_operands_b(attention_mma_layout *l)
     l->access[MMA_ACCESS_V].offsets = ptxpack_layout_select(&l->access[MMA_ACCESS_V].offsets, 3, rows_first);
 }
 
+/* Where K and V are bytes, neighbouring columns of O are in two tiles, those of even columns and those of odd ones, so that a
+ * thread has the four columns from 4 t on: twice those that it has of a tile with half of the columns. */
+OWN_FRAME void describe_pairs(attention_mma_layout *l)
+{
+    const int64_t  extents[2] = {l->block_m, l->kv_columns}, strides[2] = {1, 2 * l->block_m};
+    ptxpack_layout pairs = tile_ints(2, extents, strides), tile = ptxpack_composition(&l->plain_q, &pairs);
+    ptxpack_layout places = tile_identity(l->block_m, l->kv_columns);
+    ptxpack_layout c = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &places);
+    c = arrange(&c, "(_,0)", "(0,((0,_),(_,0)))", "(0,(0,(0,_)))");
+    describe(l, MMA_ACCESS_O_STORE, "O to shared memory", "st.shared.v2.b32", true, 8,
+             ptxpack_composition(&tile, &c));
+}
+
 OWN_FRAME void describe_accumulators(attention_mma_layout *l)
 {
     ptxpack_layout places = tile_identity(l->block_m, l->head_dim);
@@ -246,6 +259,8 @@ static ptxpack_status derive(const ptxpack_variant *row, attention_mma_layout *l
     describe_operand_a(l);
     describe_operands_b(l);
     describe_accumulators(l);
+    if (has_bytes(l))
+        describe_pairs(l);
     if (l->status == PTXPACK_OK)
         l->status = derivation_status(l);
     if (l->status == PTXPACK_OK)
@@ -257,11 +272,16 @@ static ptxpack_status derive(const ptxpack_variant *row, attention_mma_layout *l
 
 ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attention_mma_layout *l)
 {
+    enum { F32 = 4 };
     take_parameters(l, row);
     const char *wrong = contradiction(l, row);
     if (wrong != NULL)
         return l->status = tile_refuse_row(row, "%s", wrong);
-    if (derive(row, l) == PTXPACK_OK && row->shared_bytes != l->shared_bytes)
+    if (derive(row, l) != PTXPACK_OK)
+        return l->status;
+    l->smem_factors = l->shared_bytes;
+    l->shared_bytes += has_bytes(l) ? l->block_m * F32 : 0;
+    if (row->shared_bytes != l->shared_bytes)
         l->status = tile_refuse_row(row, "shared_bytes is %d, its tiles take %lld", row->shared_bytes,
                                     (long long)l->shared_bytes);
     return l->status;

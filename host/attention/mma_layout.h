@@ -40,6 +40,7 @@ typedef struct attention_mma_layout {
     /* (thread, step along rows, step along columns) -> (row, column) of what it copies, or holds of C */
     ptxpack_layout load_place, o_load_place, c_place;
     int64_t        smem_q, smem_k, smem_v, stage_bytes, shared_bytes; /* bytes; Q, STAGES K, STAGES V */
+    int64_t        smem_factors; /* of bytes, after these: a number for each row of Q, of mma.ptx */
 } attention_mma_layout;
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is

@@ -135,4 +135,5 @@ void attention_mma_symbols(const attention_mma_layout *l, symbol_list *list)
     symbol_add(list, "SMEM_K", l->smem_k);
     symbol_add(list, "SMEM_V", l->smem_v);
     symbol_add(list, "STAGE_BYTES", l->stage_bytes);
+    symbol_add(list, "SMEM_FACTORS", l->smem_factors);
 }
