@@ -131,10 +131,19 @@ enum {
 };
 _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 
+/* The corners of rows for k and v of bytes, in the place of the first ones of others: e4m3 without a mask; int8 with lengths and
+ * a causal mask, padded; e4m3 in small pages with a softcap, padded. */
+static unsigned attention_bytes_corner(unsigned index)
+{
+    return index == 0 ? 0 : index == 4 ? ATTENTION_PAST_BUILDS + 2 * 7 + 1 : 4 * 6 + 3;
+}
+
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
     const bool bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
+    if (bytes && corner)
+        index = attention_bytes_corner(index);
     const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
     const bool later = !chunk && index >= ATTENTION_PAST_BUILDS;
     const bool past = later && !bytes, int8 = later && bytes;
@@ -163,7 +172,6 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .options = sinks ? PTXPACK_SINKS : alibi && dtype != PTXPACK_E4M3 ? PTXPACK_ALIBI : 0,
         .kv_dtype = int8 ? PTXPACK_INT8 : bytes ? PTXPACK_E4M3 : (ptxpack_dtype)0,
     };
-    (void)corner;
     /* clang-format on */
     if (past && d.mask != PTXPACK_MASK_NONE && d.window_right >= 0) {
         d.mask = mask == 1 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;

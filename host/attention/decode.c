@@ -343,6 +343,8 @@ static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 440, 45
 enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {
+    if (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1)
+        return ATTENTION_BYTES_CORNERS;
     return rows_of(row) < LARGEST_TILE ? ONE_TILE : CORNERS;
 }
 

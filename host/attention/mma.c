@@ -171,6 +171,12 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded: the other builds lie
  * between these. */
 static const uint16_t corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 441, 450, 16, 23};
+static size_t         corners_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1 ? (size_t)ATTENTION_BYTES_CORNERS
+                                                              : sizeof corners / sizeof corners[0];
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",
@@ -187,4 +193,5 @@ const plan_method           attention_mma = {
               .address = address,
               .corners = corners,
               .corner_count = sizeof corners / sizeof corners[0],
+              .corners_of = corners_of,
 };

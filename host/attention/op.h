@@ -31,6 +31,7 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,
+    ATTENTION_BYTES_CORNERS = 3, /* of rows for k and v of bytes, the first ones: attention.c */
     ATTENTION_SINKS_BUILDS = 4 * ATTENTION_BUILD_KINDS,
     ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,

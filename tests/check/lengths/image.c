@@ -247,8 +247,9 @@ static void draw_descales(lengths_image *image, random_state *random, bool steep
     for (int t = TENSOR_K; t <= TENSOR_V && image->descale[t] != NULL; t++) {
         random_scales(random, image->descale[t], count);
         for (size_t i = 0; i < count; i++)
-            image->descale[t][i] = ldexpf(image->descale[t][i], (image->desc.kv_dtype == PTXPACK_INT8 ? -5 : 0) -
-                                                                    (steep && t == TENSOR_K ? BEYOND_F16 : 0));
+            image->descale[t][i] = ldexpf(image->descale[t][i],
+                                          (image->desc.kv_dtype == PTXPACK_INT8 ? -5 : 0) -
+                                              (steep && t == TENSOR_K ? BEYOND_F16 : 0));
     }
 }
 
@@ -264,7 +265,9 @@ static void fill_rows(lengths_image *image, random_state *random, int tensor, in
                              lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(type);
             random_normal(random, type, elements, (size_t)d->head_dim);
             for (size_t c = 0; c < (size_t)d->head_dim && steep && bytes && tensor == TENSOR_Q; c++)
-                ptxpack_set_element(type, elements, c, ldexpf(ptxpack_element(type, elements, c), BEYOND_F16));
+                ptxpack_set_element(type, elements, c,
+                                    ldexpf(ptxpack_element(type, elements, c),
+                                           BEYOND_F16 - 1 + (int)((row + head) % 3)));
             if (steep && !bytes)
                 make_steep(d, tensor, row, elements);
         }

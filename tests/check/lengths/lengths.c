@@ -197,9 +197,10 @@ static void name_case(const lengths_case *a, char name[128])
     else
         snprintf(name, 128, "%s d%d %s%s%s %d/%d %dx%dx%d%s %s, %s%s%s%s%s", kind_of(a), (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
-                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
-                 storages[a->storage].name, masks[a->mask].name, sinks, alibi,
-                 a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
+                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name,
+                 masks[a->mask].name, sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
+                 a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
@@ -224,7 +225,7 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
                                                                  : 0};
-    static const uint32_t shapes_of_descales[] = {0, PTXPACK_DESCALES_HEAD, PTXPACK_DESCALES_TENSOR};
+    static const uint32_t  shapes_of_descales[] = {0, PTXPACK_DESCALES_HEAD, PTXPACK_DESCALES_TENSOR};
     d.kv_dtype = kv_types[a->kv];
     d.options |= a->kv != 0 ? shapes_of_descales[(a->shape + a->storage) % 3] : 0;
     if (a->hook < CHECK_HOOKS) {
@@ -274,7 +275,8 @@ static bool refer(const lengths_image *image, expected *e)
     const ptxpack_descales       descales = {NULL, image->descale[TENSOR_K], image->descale[TENSOR_V]};
     bool ok = attention_reference_open(&image->desc, lengths_image_tensor(image, TENSOR_Q),
                                        lengths_image_tensor(image, TENSOR_K),
-                                       lengths_image_tensor(image, TENSOR_V), &descales, &lengths, &r) == PTXPACK_OK;
+                                       lengths_image_tensor(image, TENSOR_V), &descales, &lengths,
+                                       &r) == PTXPACK_OK;
     ok = ok && list_rows(&image->desc, r, e);
     results = &(attention_row_results){e->o, e->rounded, e->lse};
     ok = ok && attention_reference_rows(r, e->rows, e->count, 1, results) == PTXPACK_OK;
@@ -387,7 +389,9 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     random_state           random = random_start(c->seed +
                                                  (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
     bool                   appends_rows = a->append < APPENDS;
-    int rounds = (appends_rows || a->hook < CHECK_HOOKS || a->kv != 0) && c->brief ? 2 : ROUNDS; /* a launch and a replay */
+    int                    rounds = (appends_rows || a->hook < CHECK_HOOKS || a->kv != 0) && c->brief
+                                        ? 2
+                                        : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
     bool          may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && (d.chunk == 0 || d.seqlen_q > 16);
     lengths_image image;
@@ -451,8 +455,8 @@ void check_lengths(check *c)
             }
     for (int shape = 0; shape < SHAPES; shape++)
         for (int which = 0; which < HOOK_STORAGES * MASKS * CHECK_HOOKS; which++) {
-            lengths_case a = {shape, which / MASKS % HOOK_STORAGES, which % MASKS, APPENDS,
-                              which / MASKS / HOOK_STORAGES, 0};
+            lengths_case a = {shape,   which / MASKS % HOOK_STORAGES, which % MASKS,
+                              APPENDS, which / MASKS / HOOK_STORAGES, 0};
             char         name[128];
             name_case(&a, name);
             if (in_matrix(c, &a) && check_wanted(c, name))
@@ -460,7 +464,7 @@ void check_lengths(check *c)
         }
     for (int shape = 0; shape < WHOLE_SHAPES; shape++)
         for (int which = 0; which < HOOK_STORAGES * MASKS * (KV_TYPES - 1); which++) {
-            lengths_case a = {shape,   which / MASKS % HOOK_STORAGES,      which % MASKS, APPENDS,
+            lengths_case a = {shape,       which / MASKS % HOOK_STORAGES,    which % MASKS, APPENDS,
                               CHECK_HOOKS, 1 + which / MASKS / HOOK_STORAGES};
             char         name[128];
             name_case(&a, name);

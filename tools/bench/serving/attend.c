@@ -144,8 +144,9 @@ bool attend_make(bench_run *run, bench_case *c, attend_state *s)
         return false;
     c->kernel = ptxpack_attention_kernel(s->plan);
     return device_alloc_zeros(run->gpu, &s->workspace, ptxpack_attention_workspace(s->plan)) &&
-           (s->desc.kv_dtype == 0 || (device_alloc(run->gpu, &s->descale_at, sizeof(float)) &&
-                                      device_upload(run->gpu, s->descale_at, &attend_descale, sizeof(float)))) &&
+           (s->desc.kv_dtype == 0 ||
+            (device_alloc(run->gpu, &s->descale_at, sizeof(float)) &&
+             device_upload(run->gpu, s->descale_at, &attend_descale, sizeof(float)))) &&
            (s->starts_q == NULL || bench_upload(run, &s->starts_q_at, s->starts_q, batch + 1)) &&
            (s->starts_kv == NULL || bench_upload(run, &s->starts_kv_at, s->starts_kv, batch + 1)) &&
            ((s->desc.options & PTXPACK_LENGTHS_KV) == 0 ||
@@ -173,7 +174,8 @@ bool attend_launch(bench_run *run, bench_case *c, attend_state *s, int set)
 
 void attend_free(bench_run *run, attend_state *s)
 {
-    const uint64_t at[] = {s->workspace, s->starts_q_at, s->starts_kv_at, s->lengths_kv_at, s->table_at, s->descale_at};
+    const uint64_t at[] = {s->workspace,     s->starts_q_at, s->starts_kv_at,
+                           s->lengths_kv_at, s->table_at,    s->descale_at};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
         device_free(run->gpu, at[i]);
     ptxpack_attention_plan_free(s->plan);

@@ -16,7 +16,7 @@ typedef enum attend_store {
 typedef struct attend_problem {
     int32_t        batch, heads_q, heads_kv, head_dim;
     ptxpack_dtype  dtype, kv_dtype; /* of all; of k and v: 0, or bytes, with one small descale */
-    const int32_t *queries, *keys; /* rows of each sequence; the last query attends to the last key */
+    const int32_t *queries, *keys;  /* rows of each sequence; the last query attends to the last key */
     bool           causal;
     bool           packed; /* the query rows are one sequence after the other, not [batch][queries] */
     attend_store   store;

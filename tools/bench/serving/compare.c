@@ -30,9 +30,10 @@ static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s
                       int32_t sequence, int32_t count, int32_t head, uint8_t *to)
 {
     const size_t row = (size_t)s->desc.heads_kv * (size_t)s->desc.head_dim;
-    const size_t element = s->desc.kv_dtype != 0 ? 1 : sizeof(uint16_t), dim = element * (size_t)s->desc.head_dim;
-    uint8_t     *rows = (uint8_t *)malloc(TOGETHER * row * element);
-    bool         ok = rows != NULL || bench_wrong(run, c, "no memory");
+    const size_t element = s->desc.kv_dtype != 0 ? 1 : sizeof(uint16_t),
+                 dim = element * (size_t)s->desc.head_dim;
+    uint8_t *rows = (uint8_t *)malloc(TOGETHER * row * element);
+    bool     ok = rows != NULL || bench_wrong(run, c, "no memory");
     for (int32_t key = 0, length; key < count && ok; key += length) {
         const size_t first = attend_key_row(s, sequence, key);
         for (length = 1; length < TOGETHER && key + length < count &&
