@@ -112,9 +112,9 @@ class _Device:
         return not refused and state.value != 0
 
     def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, score_mod: Optional[bytes] = None,
-                        mask_mod: Optional[bytes] = None) -> _Plan:
+                        mask_mod: Optional[bytes] = None, kv_dtype: int = 0) -> _Plan:
         desc = _attention_desc(*problem)
-        desc.chunk, desc.score_mod, desc.mask_mod = chunk, score_mod, mask_mod
+        desc.chunk, desc.score_mod, desc.mask_mod, desc.kv_dtype = chunk, score_mod, mask_mod, kv_dtype
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))

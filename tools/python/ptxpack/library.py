@@ -10,9 +10,10 @@ from typing import Any, NoReturn, Optional
 
 LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` writes its own here
 
-F16, BF16, E4M3 = 1, 2, 3  # ptxpack_dtype
+F16, BF16, E4M3, INT8 = 1, 2, 3, 4  # ptxpack_dtype
 DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI = 1, 2, 4, 8, 16, 32  # the options of ptxpack_attention_desc
+DESCALES_TENSOR, DESCALES_HEAD = 1 << 16, 1 << 17  # further ones
 LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
 MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
 LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch
@@ -67,7 +68,7 @@ _AttentionDesc = _structure(
     (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
     (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
     (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
-    (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_uint32, "reserved"),
+    (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_int, "kv_dtype"),
     (ctypes.c_char_p, "score_mod mask_mod"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
