@@ -86,8 +86,8 @@ enum {
     PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
     /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
-    PTXPACK_DESCALES_TENSOR = 1 << 16,
-    PTXPACK_DESCALES_HEAD = 1 << 17
+    PTXPACK_DESCALES_TENSOR = 1 << 24,
+    PTXPACK_DESCALES_HEAD = 1 << 25
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
