@@ -25,7 +25,7 @@ from arrays import (Array, Interface, Lender, Managed, ManagedVersioned, OldLend
                            capsule_get, capsule_name, compact, cuda, decode,
                            driver, lent, new_stream, pointer, python_call, read,
                            size_t, u64, values_of, watched)
-from libraries import Libraries, Structures, print_c  # noqa: F401: run from here, too
+from libraries import Bytes, Libraries, Structures, print_c  # noqa: F401: run from here, too
 
 
 # ---- tests -------------------------------------------------------------------------------------------------
@@ -186,23 +186,6 @@ class Attention(unittest.TestCase):
                                   **dict(zip(("q_descale", "k_descale", "v_descale"), descales)))
             self.assertEqual(o.dtype, "bf16")
             problem.expect(self, values_of(o), descales=factors, unit=2.0**-4)
-
-    def test_keys_of_bytes(self):
-        """k and v of e4m3 and int8, with descales of all shapes, also expanded."""
-        shape, keys, heads = (1, 9, 2, 32), (1, 21, 2, 32), (1, 2)
-        q = Problem("f16", shape, keys)
-        for kind, form, more in (("e4m3", Lender, {}), ("s8", Interface, {}), ("u8", Interface, {"kv_dtype": "e4m3"})):
-            codes = [max(-128, min(127, round(40 * x))) if kind == "s8" else x for x in q.inputs[1]], [
-                max(-128, min(127, round(40 * x))) if kind == "s8" else x for x in q.inputs[2]]
-            unit = 0.025 if kind == "s8" else 1.0
-            k, v = (form(kind, keys, values) for values in codes)
-            q.inputs[1:] = k.values(), v.values()
-            for of, steps in ((heads, None), (heads, (0, 0)), (heads, (0, 1)), ((2,), None), ((1,), None)):
-                scales = [Interface("f32", of, [factor * unit] * math.prod(of), steps) for factor in (2.0, 3.0)]
-                o = ptxpack.attention(q.arrays[0], k, v, k_descale=scales[0], v_descale=scales[1], **more)
-                self.assertEqual(o.dtype, "f16")
-                q.expect(self, values_of(o), descales=(1.0, 2.0 * unit, 3.0 * unit), unit=2.0**-9)
-            q = Problem("f16", shape, keys)
 
     def test_plans_and_workspaces_are_kept(self):
         problem = Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64))
@@ -675,17 +658,6 @@ class Refusals(unittest.TestCase):
         for kind, shape in (("f32", (2, 1)), ("f16", (1, 1))):
             self.refused(wrong, "q_descale must be contiguous f32", *arrays, q_descale=Interface(kind, shape))
         self.assertEqual(self.refused(wrong, "overlap", *arrays, out=arrays[0]).status, "PTXPACK_E_ARG")
-
-    def test_refused_keys_of_bytes(self):
-        wrong, keys, heads = ptxpack.ArgumentError, (1, 21, 2, 32), (1, 2)
-        arrays, k = Problem("f16", (1, 9, 2, 32), keys).arrays, Interface("s8", keys)
-        self.refused(wrong, "k and v are of types s8 and f16", arrays[0], k, arrays[2])
-        self.refused(wrong, "must say what u8 stands for", arrays[0], *[Interface("u8", keys)] * 2)
-        self.refused(wrong, "kv_dtype is 'f16', and may be", *arrays, kv_dtype="f16")
-        self.refused(wrong, "kv_dtype is 'int8', but q", *arrays, kv_dtype="int8")
-        self.refused(wrong, "q_descale is for q of e4m3", arrays[0], k, k, q_descale=Interface("f32", heads))
-        self.refused(wrong, "k_descale must be f32", arrays[0], k, k, k_descale=Interface("f32", (3,)))
-        self.refused(wrong, "must be as many", arrays[0], k, k, k_descale=Interface("f32", (2,)), v_descale=Interface("f32", (1,)))
 
     @unittest.skipIf(SM == 90, "Hopper has fp8")
     def test_what_the_device_lacks(self):
