@@ -136,6 +136,12 @@ static bool bytes_in_matrix(const check *c, const lengths_case *a)
     const bool          few = c->brief || c->quick, equal = a->storage == STORAGES;
     if (s->head_dim % 16 != 0 || s->split_rows == PACKED || (a->shape + a->storage + a->kv) % MASKS != a->mask)
         return false;
+    if (a->append < APPENDS && (s->head_dim % 16 != 0 || storages[a->storage].kv_rows == PTXPACK_ROWS_PACKED ||
+                                (storages[a->storage].options & PTXPACK_LENGTHS_KV) == 0))
+        return false;
+    if (a->append < APPENDS) /* in the short run every sixth one, with shapes in turn */
+        return !few || ((a->storage + a->append + a->kv) % 6 == 0 &&
+                        (5 * a->storage + 7 * a->append + a->kv) % WHOLE_SHAPES == a->shape);
     return !few || (equal ? (a->shape + a->kv) % 2 == 0 : (3 * a->shape + 5 * a->kv) % STORAGES == a->storage);
 }
 
@@ -190,8 +196,9 @@ static void name_case(const lengths_case *a, char name[128])
     else if (s->split_rows > 0 && s->split_rows != PACKED)
         snprintf(split, sizeof split, " split");
     if (a->append < APPENDS)
-        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
-                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
+        snprintf(name, 128, "kvcache d%d %s%s%s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
+                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
                  (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
                  storages[a->storage].name, sinks, alibi);
     else
@@ -441,7 +448,7 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * (STORAGES * (MASKS + APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
+    lengths_case list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
     check_cases  all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
@@ -463,9 +470,13 @@ void check_lengths(check *c)
                 list[all.count++] = a;
         }
     for (int shape = 0; shape < WHOLE_SHAPES; shape++)
-        for (int which = 0; which < HOOK_STORAGES * MASKS * (KV_TYPES - 1); which++) {
-            lengths_case a = {shape,       which / MASKS % HOOK_STORAGES,    which % MASKS, APPENDS,
-                              CHECK_HOOKS, 1 + which / MASKS / HOOK_STORAGES};
+        for (int which = 0; which < (APPENDS + 1) * HOOK_STORAGES * MASKS * (KV_TYPES - 1); which++) {
+            lengths_case a = {shape,
+                              which / MASKS % HOOK_STORAGES,
+                              which % MASKS,
+                              which / MASKS / HOOK_STORAGES / (KV_TYPES - 1),
+                              CHECK_HOOKS,
+                              1 + which / MASKS / HOOK_STORAGES % (KV_TYPES - 1)};
             char         name[128];
             name_case(&a, name);
             if (bytes_in_matrix(c, &a) && check_wanted(c, name))
