@@ -25,12 +25,16 @@ static const append_case cases[] = {
     {70, 1, 30, 1, 2, 64, 64, 8, true, PAD, Q_IN_PLACE, false, true, false, (ptxpack_dtype)0},
     {70, 1, 30, 2, 0, 64, 32, 1024, false, PAIRS, Q_APART, false, false, false, (ptxpack_dtype)0},
     {5, 7, 33, 2, 0, 8, 0, 2, true, NEW, Q_APART, false, true, false, (ptxpack_dtype)0},
-    {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | AT_START | PAIRS, Q_IN_QKV, true, false, false, (ptxpack_dtype)0},
-    {41, 5, 30, 1, 2, 16, 16, 0, false, 0, Q_APART, false, false, false, (ptxpack_dtype)0}, /* 4 * 256 + 1 units */
+    {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | AT_START | PAIRS, Q_IN_QKV, true, false, false,
+     (ptxpack_dtype)0},
+    {41, 5, 30, 1, 2, 16, 16, 0, false, 0, Q_APART, false, false, false,
+     (ptxpack_dtype)0}, /* 4 * 256 + 1 units */
     {1, 300, 400, 1, 1, 16, 16, 64, true, 0, Q_APART, false, false, false, (ptxpack_dtype)0},
     {6, 9, 50, 2, 8, 128, 64, 16, true, 0, Q_IN_QKV, false, true, true, PTXPACK_E4M3},
-    {7, 5, 40, 2, 3, 80, 32, 0, false, MAP | NEW | PAIRS | PTXPACK_DESCALES_HEAD, Q_IN_PLACE, true, true, true, PTXPACK_INT8},
-    {6, 9, 50, 3, 2, 96, 96, 1, true, NEW | PAIRS | PAD | PTXPACK_DESCALES_TENSOR, Q_APART, true, false, true, PTXPACK_E4M3},
+    {7, 5, 40, 2, 3, 80, 32, 0, false, MAP | NEW | PAIRS | PTXPACK_DESCALES_HEAD, Q_IN_PLACE, true, true, true,
+     PTXPACK_INT8},
+    {6, 9, 50, 3, 2, 96, 96, 1, true, NEW | PAIRS | PAD | PTXPACK_DESCALES_TENSOR, Q_APART, true, false, true,
+     PTXPACK_E4M3},
     {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true, PTXPACK_INT8},
     {5, 7, 33, 2, 0, 16, 0, 2, true, NEW | PTXPACK_DESCALES_HEAD, Q_APART, false, true, true, PTXPACK_E4M3},
 };

@@ -108,7 +108,8 @@ bool append_image_make(append_image *image, const append_case *a, ptxpack_dtype 
         ok = check_region_make(&image->region[i], bytes[i], !written);
     }
     for (int t = APPEND_K; t < APPEND_TENSORS && ok; t++) {
-        image->want[t] = (double *)calloc((size_t)g->tensor[t].bytes / element_bytes(image, t) + 1, sizeof(double));
+        image->want[t] = (double *)calloc((size_t)g->tensor[t].bytes / element_bytes(image, t) + 1,
+                                          sizeof(double));
         ok = image->want[t] != NULL;
     }
     return ok;

@@ -204,6 +204,22 @@ class Bytes(unittest.TestCase):
                 q.expect(self, values_of(o), descales=(1.0, 2.0 * unit, 3.0 * unit), unit=2.0**-9)
             q = Problem("f16", shape, keys)
 
+    def test_append(self):
+        """A new row becomes codes of the cache, and a part of the attention."""
+        keys, scale = (1, 21, 2, 32), 1 / 32
+        problem = Problem("f16", (1, 1, 2, 32), keys)
+        codes = [[max(-128, min(127, round(x / scale))) for x in values] for values in problem.inputs[1:]]
+        caches = [Interface("s8", keys, values) for values in codes]
+        new = [Interface("f16", (1, 1, 2, 32), values[:64]) for values in problem.inputs[1:]]
+        descale = Interface("f32", (1,), [scale])
+        o = flash_attn_with_kvcache(problem.arrays[0], *caches, *new, cache_seqlens=20, k_descale=descale, v_descale=descale)
+        for cache, values, row in zip(caches, codes, new):
+            want = values[:20 * 64] + [max(-128, min(127, round(x / scale))) for x in row.values()]
+            driver("cuCtxSynchronize")
+            self.assertEqual(cache.values(), want)
+        problem.inputs[1:] = [cache.values() for cache in caches]
+        problem.expect(self, values_of(o), descales=(1.0, scale, scale), unit=2.0**-9)
+
     def test_refusals(self):
         keys, heads = (1, 21, 2, 32), (1, 2)
         arrays, k = Problem("f16", (1, 9, 2, 32), keys).arrays, Interface("s8", keys)

@@ -220,10 +220,12 @@ static int make_random(const attention_settings *s, attention_problem *p)
     }
     attention_heads_draw(d, &p->heads, &random, &p->arrays);
     const char *why;
+    if (!make_descales(s, p, &random))
+        return COMMAND_FAILED;
     if (p->fresh.given &&
-        !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->fresh, &why))
+        !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->descales, &p->fresh, &why))
         return command_fail(s->subcommand, "%s", why);
-    return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
+    return COMMAND_OK;
 }
 
 /* Whether a number is finite but rounds to infinity in the type. */

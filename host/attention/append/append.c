@@ -26,7 +26,9 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     (void)layout;
     symbol_add(list, "KV_E4M3", d->kv_dtype == PTXPACK_E4M3);
     symbol_add(list, "KV_INT8", d->kv_dtype == PTXPACK_INT8);
-    symbol_add(list, "BF16", (d->rotary_dim != 0 || append_has_bytes(d)) && d->dtype == PTXPACK_BF16); /* a copy has no type */
+    symbol_add(list, "BF16",
+               (d->rotary_dim != 0 || append_has_bytes(d)) &&
+                   d->dtype == PTXPACK_BF16); /* a copy has no type */
     symbol_add(list, "PAGED", d->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "ROPE_HALVES", d->rotary_dim != 0 && !pairs);
     symbol_add(list, "ROPE_PAIRS", d->rotary_dim != 0 && pairs);
@@ -181,7 +183,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                        .page_rows = paged ? 16 : 0,
                                        .table_width = paged ? 64 : 0,
                                        .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0,
-                                       .kv_dtype = int8 ? PTXPACK_INT8 : bytes ? PTXPACK_E4M3 : (ptxpack_dtype)0};
+                                       .kv_dtype = int8    ? PTXPACK_INT8
+                                                   : bytes ? PTXPACK_E4M3
+                                                           : (ptxpack_dtype)0};
     snprintf(name, size, " %s%s%s", paged ? "pages" : "dense", rotaries[rotary],
              int8    ? " int8"
              : bytes ? " e4m3"

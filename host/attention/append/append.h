@@ -61,8 +61,8 @@ enum {
 };
 
 typedef struct ptxpack_attention_append_desc {
-    uint32_t      size;                         /* = sizeof(ptxpack_attention_append_desc); an older one is fine */
-    ptxpack_dtype dtype;                        /* PTXPACK_F16, or from sm_80 on PTXPACK_BF16 */
+    uint32_t      size;  /* = sizeof(ptxpack_attention_append_desc); an older one is fine */
+    ptxpack_dtype dtype; /* PTXPACK_F16, or from sm_80 on PTXPACK_BF16 */
     int32_t       batch, seqlen_new, seqlen_kv; /* each >= 1; the most rows that a sequence appends, and has */
     int32_t       heads_kv;                     /* >= 1 */
     int32_t       heads_q;                      /* of q, to rotate it, too; 0: there is no q */

@@ -161,9 +161,10 @@ ptxpack_status append_resolve(const ptxpack_attention_append_desc *d, append_geo
     out->array_bytes[APPEND_LEFT_PAD] = (d->options & PTXPACK_LEFT_PAD) != 0 ? each : 0;
     out->array_bytes[APPEND_PAGE_TABLE] = each * (uint64_t)d->table_width;
     out->table_bytes = (uint64_t)d->positions * (uint64_t)d->rotary_dim / 2 * ptxpack_dtype_bytes(d->dtype);
-    out->descale_bytes = !append_has_bytes(d) ? 0
-                         : sizeof(float) * (uint64_t)((append_descale_batch(d) != 0 ? d->batch : 1) *
-                                                      (append_descale_head(d) != 0 ? d->heads_kv : 1));
+    out->descale_bytes = !append_has_bytes(d)
+                             ? 0
+                             : sizeof(float) * (uint64_t)((append_descale_batch(d) != 0 ? d->batch : 1) *
+                                                          (append_descale_head(d) != 0 ? d->heads_kv : 1));
     out->rotated = pairs ? turned : turned / 2;
     out->head_units = pairs ? pieces : pieces - turned / 2;
     out->rows = d->new_rows == PTXPACK_ROWS_PACKED ? d->rows_new : (int64_t)d->batch * d->seqlen_new;

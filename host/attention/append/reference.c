@@ -89,8 +89,8 @@ typedef struct append_target {
     int64_t       apart;   /* those of heads */
 } append_target;
 
-static void set_element(const ptxpack_attention_append_desc *d, const append_target *to, int64_t at, int32_t head,
-                        double value)
+static void set_element(const ptxpack_attention_append_desc *d, const append_target *to, int64_t at,
+                        int32_t head, double value)
 {
     const bool          bytes = to->type != 0 && to->type != d->dtype;
     const ptxpack_dtype type = bytes ? to->type : d->dtype;
@@ -166,7 +166,7 @@ static ptxpack_status append(const ptxpack_attention_append_desc *d, const ptxpa
             k->descale = in->k_descale != NULL ? in->k_descale + i * append_descale_batch(d) : NULL;
             v->descale = in->v_descale != NULL ? in->v_descale + i * append_descale_batch(d) : NULL;
             k->apart = v->apart = append_descale_head(d);
-            int64_t      batch = packed ? 0 : i, from = first + row;
+            int64_t batch = packed ? 0 : i, from = first + row;
             if (!p.dropped) {
                 copy_row(d, in, d->heads_kv, in->k_new, &t[APPEND_K_NEW], batch, from, k, &t[APPEND_K], p.batch,
                          p.row, d->rotary_dim != 0 ? p.position : -1);

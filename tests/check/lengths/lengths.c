@@ -198,9 +198,9 @@ static void name_case(const lengths_case *a, char name[128])
     if (a->append < APPENDS)
         snprintf(name, 128, "kvcache d%d %s%s%s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
-                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
-                 storages[a->storage].name, sinks, alibi);
+                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name,
+                 appends[a->append].name, storages[a->storage].name, sinks, alibi);
     else
         snprintf(name, 128, "%s d%d %s%s%s %d/%d %dx%dx%d%s %s, %s%s%s%s%s", kind_of(a), (int)s->head_dim,
                  ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
@@ -448,8 +448,9 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
-    check_cases  all =
+    lengths_case
+        list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
+    check_cases all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
@@ -471,12 +472,9 @@ void check_lengths(check *c)
         }
     for (int shape = 0; shape < WHOLE_SHAPES; shape++)
         for (int which = 0; which < (APPENDS + 1) * HOOK_STORAGES * MASKS * (KV_TYPES - 1); which++) {
-            lengths_case a = {shape,
-                              which / MASKS % HOOK_STORAGES,
-                              which % MASKS,
-                              which / MASKS / HOOK_STORAGES / (KV_TYPES - 1),
-                              CHECK_HOOKS,
-                              1 + which / MASKS / HOOK_STORAGES % (KV_TYPES - 1)};
+            lengths_case a = {shape,         which / MASKS % HOOK_STORAGES,
+                              which % MASKS, which / MASKS / HOOK_STORAGES / (KV_TYPES - 1),
+                              CHECK_HOOKS,   1 + which / MASKS / HOOK_STORAGES % (KV_TYPES - 1)};
             char         name[128];
             name_case(&a, name);
             if (bytes_in_matrix(c, &a) && check_wanted(c, name))

@@ -27,9 +27,14 @@ _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM g
 _FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes", "attention_chunk"}
 
 
+def _type_in_words(array: Any) -> str:
+    """The type of an array's elements, in the words of its library."""
+    return str(getattr(array, "dtype", "") or getattr(array, "__cuda_array_interface__", {}).get("typestr", ""))
+
+
 def _forwarded(function: str, q: Any, k: Any, others: dict[str, Any]) -> dict[str, Any]:
     """What attention() takes of the other arguments; none of the rest may ask for anything."""
-    kind, of_keys = (str(getattr(array, "dtype", "")) for array in (q, k))
+    kind, of_keys = _type_in_words(q), _type_in_words(k)
     given = [others.pop(name) for name in _SINKS if name in others]
     given = [_in_f32(value) for value in given if value is not None]
     if len(given) > 1:
@@ -43,7 +48,7 @@ def _forwarded(function: str, q: Any, k: Any, others: dict[str, Any]) -> dict[st
     if len(getattr(slopes, "shape", ())) > 1:
         raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: alibi_slopes of each sequence are not supported" % function)
     wanted = _FORWARDED if "float8" in kind or kind == "e4m3" else _FORWARDED - _DESCALES
-    if wanted is not _FORWARDED and ("float8" in of_keys or of_keys in ("e4m3", "torch.int8", "int8", "s8")):
+    if wanted is not _FORWARDED and ("float8" in of_keys or of_keys in ("e4m3", "torch.int8", "int8", "s8", "|i1", "|V1")):
         wanted = _FORWARDED - {"q_descale"}
     return {name: value for name, value in others.items() if name in wanted} | ({"sinks": given[0]} if given else {})
 

@@ -79,11 +79,11 @@ _AppendDesc = _structure(
     "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),
     (ctypes.c_int, "new_rows kv_rows"), (ctypes.c_int32, "rows_new rows_kv page_rows table_width"),
-    (ctypes.c_uint32, "options"), (_Strides, "k_new v_new k v q q_out"))
+    (ctypes.c_uint32, "options"), (_Strides, "k_new v_new k v q q_out"), (ctypes.c_int, "kv_dtype"), (ctypes.c_uint32, "reserved"))
 _AppendBuffers = _structure(
     "_AppendBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "k_new v_new k v q q_out cos sin lengths_kv lengths_new starts_new row_map left_pad page_table"),
-    (ctypes.c_uint32, "launch reserved"))
+    (ctypes.c_uint32, "launch reserved"), (ctypes.c_uint64, "k_descale v_descale"))
 _MergeDesc = _structure(
     "_MergeDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "batch seqlen_q heads_q head_dim"),
     (ctypes.c_uint32, "options"), (_Strides, "o_a o_b o"))
