@@ -1,4 +1,4 @@
-/* dtype.c - half precision, bfloat16 and e4m3 to and from float, exactly. */
+/* dtype.c - half precision, bfloat16, e4m3 and int8 to and from float, exactly. */
 #include "dtype.h"
 
 #include <string.h>
@@ -86,10 +86,21 @@ static float e4m3_to_float(uint16_t code)
     return float_of(sign | bits_of(magnitude));
 }
 
+/* As cvt.rni.sat.s8.f32. */
+static uint16_t int8_from_float(float value)
+{
+    const float magic = 0x1.8p23f; /* a sum of so much has no fraction: it is rounded to nearest even */
+    if (!(value >= -128))          /* NaN, too */
+        return value < -128 ? 0x80 : 0;
+    volatile float sum = (value < 127 ? value : 127) + magic;
+    return (uint16_t)((int)(sum - magic) & 0xff);
+}
+
 uint16_t ptxpack_from_float(ptxpack_dtype type, float value)
 {
     return type == PTXPACK_BF16   ? bf16_from_float(value)
            : type == PTXPACK_E4M3 ? e4m3_from_float(value)
+           : type == PTXPACK_INT8 ? int8_from_float(value)
                                   : f16_from_float(value);
 }
 
@@ -97,6 +108,7 @@ float ptxpack_to_float(ptxpack_dtype type, uint16_t bits)
 {
     return type == PTXPACK_BF16   ? float_of((uint32_t)bits << 16)
            : type == PTXPACK_E4M3 ? e4m3_to_float(bits)
+           : type == PTXPACK_INT8 ? (float)(int8_t)bits
                                   : f16_to_float(bits);
 }
 
@@ -104,7 +116,7 @@ ptxpack_dtype ptxpack_dtype_of(const char *name)
 {
     if (name == NULL)
         return (ptxpack_dtype)0;
-    for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++)
+    for (int type = PTXPACK_F16; type <= PTXPACK_INT8; type++)
         if (strcmp(name, ptxpack_dtype_name((ptxpack_dtype)type)) == 0)
             return (ptxpack_dtype)type;
     return (ptxpack_dtype)0;
@@ -117,6 +129,7 @@ size_t ptxpack_dtype_bytes(ptxpack_dtype type)
     case PTXPACK_BF16:
         return sizeof(uint16_t);
     case PTXPACK_E4M3:
+    case PTXPACK_INT8:
         return sizeof(uint8_t);
     }
     return 0;
@@ -150,6 +163,8 @@ const char *ptxpack_dtype_name(ptxpack_dtype type)
         return "bf16";
     case PTXPACK_E4M3:
         return "e4m3";
+    case PTXPACK_INT8:
+        return "int8";
     }
     return "?";
 }

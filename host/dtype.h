@@ -7,15 +7,21 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-typedef enum ptxpack_dtype { PTXPACK_F16 = 1, PTXPACK_BF16 = 2, PTXPACK_E4M3 = 3 } ptxpack_dtype;
+typedef enum ptxpack_dtype {
+    PTXPACK_F16 = 1,
+    PTXPACK_BF16 = 2,
+    PTXPACK_E4M3 = 3,
+    PTXPACK_INT8 = 4 /* of caches of keys and values alone */
+} ptxpack_dtype;
 
 /* Round to nearest even.  NaN stays NaN, and a number that is too large becomes infinity.  PTXPACK_E4M3 (1 sign
  * bit, 4 exponent bits and 3 fraction bits, in the low byte) has no infinity: a number that is too large
- * becomes the largest one, 448, and NaN is 0x7f. */
+ * becomes the largest one, 448, and NaN is 0x7f.  PTXPACK_INT8 has whole numbers from -128 to 127, in the low byte:
+ * what is further off becomes the nearest one, and NaN becomes 0, as cvt.rni.sat.s8.f32 has it. */
 PTXPACK_API uint16_t      ptxpack_from_float(ptxpack_dtype type, float value);
 PTXPACK_API float         ptxpack_to_float(ptxpack_dtype type, uint16_t bits); /* exact */
-PTXPACK_API const char   *ptxpack_dtype_name(ptxpack_dtype type);              /* "f16", "bf16", "e4m3"; "?" */
-PTXPACK_API ptxpack_dtype ptxpack_dtype_of(const char *name);                  /* 0: no type has this name */
+PTXPACK_API const char   *ptxpack_dtype_name(ptxpack_dtype type);  /* "f16", "bf16", "e4m3", "int8"; "?" */
+PTXPACK_API ptxpack_dtype ptxpack_dtype_of(const char *name);      /* 0: no type has this name */
 PTXPACK_API size_t        ptxpack_dtype_bytes(ptxpack_dtype type); /* of an element; 0 for any other number */
 /* Element `index` of an array in memory. */
 PTXPACK_API float ptxpack_element(ptxpack_dtype type, const void *array, size_t index);

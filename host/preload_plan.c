@@ -65,10 +65,11 @@ ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading, const p
 ptxpack_status ptxpack_preload_attention_append(ptxpack_preloading                  *preloading,
                                                 const ptxpack_attention_append_desc *desc)
 {
-    if (desc == NULL || desc->size != sizeof *desc)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "desc.size is not sizeof(ptxpack_attention_append_desc), %zu",
-                            sizeof *desc);
-    return preload(&append_op, preloading, desc);
+    ptxpack_attention_append_desc whole;
+    char                          line[PLAN_LINE];
+    ptxpack_status                status = plan_whole(&append_desc_struct, desc, &whole, line);
+    return status == PTXPACK_OK ? preload(&append_op, preloading, &whole)
+                                : ptxpack_fail(NULL, status, "%s", line);
 }
 
 ptxpack_status ptxpack_preload_attention_merge(ptxpack_preloading                 *preloading,

@@ -44,7 +44,7 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED,
                            "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
                            (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads, INT32_MAX);
-    int64_t kv_heads = SECTION_BYTES / ((int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv *
+    int64_t kv_heads = SECTION_BYTES / ((int64_t)ptxpack_dtype_bytes(attention_kv_type(d)) * d->seqlen_kv *
                                         (d->head_dim + attention_value_dim(d)));
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
     *out = (attention_tiles){.tiles_q = (int32_t)tiles,
@@ -72,13 +72,16 @@ static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
     return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim &&
-           attention_row_values(row) >= attention_value_dim(d) && plan_row_takes(row, d->dtype);
+           attention_row_values(row) >= attention_value_dim(d) && plan_row_takes(row, d->dtype) &&
+           (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1) == attention_has_bytes(d);
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    int at = snprintf(text, size, "dtype %s, head_dim %d", ptxpack_dtype_name(d->dtype), (int)d->head_dim);
+    const bool bytes = attention_has_bytes(d);
+    int        at = snprintf(text, size, "dtype %s, head_dim %d%s%s", ptxpack_dtype_name(d->dtype), (int)d->head_dim,
+                             bytes ? ", kv_dtype " : "", bytes ? ptxpack_dtype_name(d->kv_dtype) : "");
     if (attention_value_dim(d) != d->head_dim)
         snprintf(text + at, size - (size_t)at, ", head_dim_v %d", (int)attention_value_dim(d));
 }
@@ -131,16 +134,27 @@ enum {
 };
 _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
 
+/* The corners of rows for k and v of bytes, in the place of the first ones of others: e4m3 without a mask; int8 with lengths and
+ * a causal mask, padded; e4m3 in small pages with a softcap, padded. */
+static unsigned attention_bytes_corner(unsigned index)
+{
+    return index == 0 ? 0 : index == 4 ? ATTENTION_PAST_BUILDS + 2 * 7 + 1 : 4 * 6 + 3;
+}
+
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
+    const bool bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
+    if (bytes && corner)
+        index = attention_bytes_corner(index);
     const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
-    const bool past = !chunk && index >= ATTENTION_PAST_BUILDS;
-    const bool alibi = !chunk && index >= ATTENTION_ALIBI_BUILDS;
-    const bool sinks = !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool later = !chunk && index >= ATTENTION_PAST_BUILDS;
+    const bool past = later && !bytes, int8 = later && bytes;
+    const bool alibi = !chunk && !int8 && index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !chunk && !int8 && !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
     index -= chunk   ? ATTENTION_CHUNK_BUILDS
-             : past  ? ATTENTION_PAST_BUILDS
+             : later ? ATTENTION_PAST_BUILDS
              : alibi ? ATTENTION_ALIBI_BUILDS
              : sinks ? ATTENTION_SINKS_BUILDS
                      : 0;
@@ -149,7 +163,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
     bool     padded = (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
-    int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
+    int32_t  unit = bytes ? 16 : 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     bool     few = ptxpack_variant_parameter(row, "ROWS", 0) != 0; /* attention/decode.ptx */
     /* clang-format off */
@@ -159,8 +173,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
         .options = sinks ? PTXPACK_SINKS : alibi && dtype != PTXPACK_E4M3 ? PTXPACK_ALIBI : 0,
+        .kv_dtype = int8 ? PTXPACK_INT8 : bytes ? PTXPACK_E4M3 : (ptxpack_dtype)0,
     };
-    (void)corner;
     /* clang-format on */
     if (attention_row_values(row) != whole)
         d.head_dim_v = (int32_t)attention_row_values(row);
@@ -182,7 +196,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.page_rows = storages[kind - MASKS].page_rows;
         d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
     }
-    snprintf(name, size, " %s%s%s%s%s%s%s",
+    snprintf(name, size, " %s%s%s%s%s%s%s%s",
              chunk && kind < MASKS ? masks[1].name
              : kind < MASKS        ? masks[mask].name
                                    : storages[kind - MASKS].name,
@@ -195,7 +209,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              : alibi ? " alibi"
              : chunk ? " chunk"
                      : "",
-             padded ? " padded" : "");
+             padded ? " padded" : "",
+             int8    ? " int8"
+             : bytes ? " e4m3"
+                     : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -388,10 +405,10 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     if (!resolve_given(desc, &d, &geometry))
         return 0;
     double q = (double)d.seqlen_q * d.heads_q, kv = (double)d.seqlen_kv * d.heads_kv;
-    double in = (double)ptxpack_dtype_bytes(d.dtype);
+    double in = (double)ptxpack_dtype_bytes(d.dtype), keys = (double)ptxpack_dtype_bytes(attention_kv_type(&d));
     double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
     double values = attention_value_dim(&d);
-    return (double)d.batch * (in * (d.head_dim * (q + kv) + (geometry.values_in_keys ? 0 : values * kv)) +
+    return (double)d.batch * (in * d.head_dim * q + keys * kv * (d.head_dim + (geometry.values_in_keys ? 0 : values)) +
                               out * values * q + sizeof(float) * q) +
-           3.0 * (double)geometry.descale_bytes;
+           2.0 * (double)geometry.descale_bytes + (double)geometry.q_descale_bytes;
 }

@@ -25,6 +25,10 @@
  *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
  *          tile, or PTXPACK_E_UNSUPPORTED.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
+ * Caches   With `kv_dtype` PTXPACK_E4M3 or PTXPACK_INT8 an element of k and v is one byte, which means code * k_descale or
+ *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
+ *          codes become f16 without an error.  head_dim is then a multiple of 16.  A code of e4m3 that is NaN, of a
+ *          key that a row sees, gives NaN or counts as 480.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
  * Parts    Attentions of the same queries to parts of the keys are merged by merge.h.  One part alone may then have the
@@ -73,7 +77,7 @@ typedef enum ptxpack_rows {
                                 may be two tensors or parts of one, with rows or heads first: strides say it */
 } ptxpack_rows;
 
-/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory but for the last three. */
+/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory but for sinks and slopes. */
 enum {
     PTXPACK_LENGTHS_Q = 1,  /* [batch], of q; with packed rows at most starts_q[i + 1] - starts_q[i] */
     PTXPACK_LENGTHS_KV = 2, /* [batch], of k and v, with those that left_pad skips */
@@ -83,9 +87,11 @@ enum {
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
     PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
-    PTXPACK_VALUES_IN_KEYS =
-        64 /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
+    PTXPACK_VALUES_IN_KEYS = 256, /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
+    /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
+    PTXPACK_DESCALES_TENSOR = 1 << 24,
+    PTXPACK_DESCALES_HEAD = 1 << 25
 };
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
@@ -97,8 +103,8 @@ typedef struct ptxpack_strides {
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc); an older one is fine */
-    ptxpack_dtype   dtype;                      /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16 */
+    uint32_t        size;  /* = sizeof(ptxpack_attention_desc); an older one is fine */
+    ptxpack_dtype   dtype; /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16; not PTXPACK_INT8 */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
     int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
     int32_t         head_dim; /* of q and k: a multiple of 16 bytes of q, at most 576; with fp8 at most 256 */
@@ -122,12 +128,14 @@ typedef struct ptxpack_attention_desc {
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;
     /* Where `size` ends before these fields they are 0. */
-    int32_t chunk; /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
-    int32_t
-        head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, nor with append */
+    int32_t       chunk;    /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
+    ptxpack_dtype kv_dtype; /* of k and v: PTXPACK_E4M3 or PTXPACK_INT8, see "Caches"; 0, or dtype: as dtype */
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
+    /* Where `size` ends before these fields they are 0. */
+    int32_t  head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, a kv_dtype or append */
+    uint32_t reserved;   /* 0 */
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -137,9 +145,9 @@ typedef struct ptxpack_attention_buffers {
     uint64_t o;         /* written */
     uint64_t lse;       /* written; 0: it is not wanted */
     uint64_t workspace; /* ptxpack_attention_workspace bytes; ignored if that is 0 */
-    /* Read with PTXPACK_E4M3, ignored with other types: f32 [batch][heads_kv], the value of a stored 1.  Those
-     * of q hold for all query heads that share the key head.  They are 0 or more, and scale q_descale k_descale
-     * is finite.  Address 0 means that all are 1. */
+    /* Read with PTXPACK_E4M3 and, but for q_descale, with kv_dtype; ignored with other types: f32 [batch][heads_kv], the
+     * value of a stored 1.  Those of q hold for all query heads that share the key head.  They are 0 or more, and
+     * scale q_descale k_descale is finite.  Address 0 means that all are 1. */
     uint64_t q_descale, k_descale, v_descale;
     /* Read where the descriptor's rows or options ask for them, and otherwise ignored; int32, multiples of 4
      * bytes.  Lengths beyond the descriptor's are taken as those, and those below 0 as 0; a left_pad is taken as at
@@ -191,13 +199,13 @@ PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan
                                                     const ptxpack_attention_buffers *buffers,
                                                     struct CUstream_st              *stream);
 
-/* The descales in HOST memory, f32 [batch][heads_kv]; NULL means that all are 1. */
+/* The descales in HOST memory, f32, of the shapes that those in buffers have; NULL means that all are 1. */
 typedef struct ptxpack_descales {
     const float *q, *k, *v;
 } ptxpack_descales;
 
 /* Compute the same on the CPU in double precision, to check results.  The inputs are in HOST memory.
- * `descales` matters only with PTXPACK_E4M3; NULL means that all are 1.  o (with the strides desc->o) and lse
+ * `descales` matters only with PTXPACK_E4M3 and kv_dtype; NULL means that all are 1.  o (with the strides desc->o) and lse
  * ([batch][heads_q][seqlen_q]) are doubles, and either may be NULL.  The call runs on one thread and needs 8
  * bytes of memory for each of batch seqlen_kv heads_kv head_dim elements, and as many for those of v.  After an error the line is
  * ptxpack_detail(NULL).

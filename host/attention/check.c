@@ -29,8 +29,8 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
             return refuse(line, "%s is %d; it must be at least 1", extents[i].name, (int)extents[i].value);
     if (d->heads_q % d->heads_kv != 0)
         return refuse(line, "heads_q %d is not a multiple of heads_kv %d", (int)d->heads_q, (int)d->heads_kv);
-    int step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype));
-    int most = d->dtype == PTXPACK_E4M3 ? 256 : MOST_DIM;
+    int step = (int)(CHUNK / ptxpack_dtype_bytes(attention_kv_type(d)));
+    int most = attention_kv_type(d) == PTXPACK_E4M3 || attention_has_bytes(d) ? 256 : MOST_DIM;
     if (d->head_dim % step != 0 || d->head_dim > most)
         return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, step, most);
     return PTXPACK_OK;
@@ -55,8 +55,12 @@ static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
                       (int)ATTENTION_MOST_VALUES);
     if ((other || in_keys) && d->dtype == PTXPACK_E4M3)
         return refuse(line, "%s is not taken with fp8", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
+    if ((other || in_keys) && attention_has_bytes(d))
+        return refuse(line, "%s is not taken with kv_dtype", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if ((other || in_keys) && d->append != NULL)
         return refuse(line, "%s is not taken with append", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
+    if (d->reserved != 0)
+        return refuse(line, "reserved is %u; it must be 0", (unsigned)d->reserved);
     if (in_keys && columns > d->head_dim)
         return refuse(line, "head_dim_v %d exceeds head_dim %d, but PTXPACK_VALUES_IN_KEYS takes v from k",
                       columns, (int)d->head_dim);
@@ -106,6 +110,20 @@ static ptxpack_status check_chunk(const ptxpack_attention_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+static ptxpack_status check_kv_dtype(const ptxpack_attention_desc *d, char *line)
+{
+    const uint32_t shapes = d->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD);
+    const bool     bytes = d->kv_dtype == PTXPACK_E4M3 || d->kv_dtype == PTXPACK_INT8;
+    if (d->kv_dtype != 0 && d->kv_dtype != d->dtype && !(bytes && d->dtype != PTXPACK_E4M3))
+        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype%s",
+                      (int)d->kv_dtype, d->dtype == PTXPACK_E4M3 ? ", which is PTXPACK_E4M3" : "");
+    if (shapes != 0 && !attention_has_bytes(d))
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype");
+    if (shapes == (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD))
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other");
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
 {
     if (d == NULL)
@@ -113,7 +131,7 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
     if (d->size != sizeof *d)
         return refuse(line, "desc.size is %u; sizeof(ptxpack_attention_desc) is %zu", (unsigned)d->size,
                       sizeof *d);
-    if (ptxpack_dtype_bytes(d->dtype) == 0)
+    if (ptxpack_dtype_bytes(d->dtype) == 0 || d->dtype == PTXPACK_INT8)
         return refuse(line, "dtype %d is none of PTXPACK_F16, PTXPACK_BF16 and PTXPACK_E4M3", (int)d->dtype);
     if ((int)d->mask < PTXPACK_MASK_NONE || (int)d->mask > PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
         return refuse(line, "mask %d is no ptxpack_mask", (int)d->mask);
@@ -125,7 +143,9 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
     if (!(d->scale == 0 || (d->scale >= FLT_MIN && d->scale <= FLT_MAX / 2)))
         return refuse(line, "scale %g is neither 0 (the default) nor a positive normal number",
                       (double)d->scale);
-    ptxpack_status status = check_extents(d, line);
+    ptxpack_status status = check_kv_dtype(d, line);
+    if (status == PTXPACK_OK)
+        status = check_extents(d, line);
     if (status == PTXPACK_OK)
         status = check_values(d, line);
     if (status == PTXPACK_OK)
@@ -192,9 +212,11 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
         return status;
     uint64_t rows = (uint64_t)desc->batch * (uint64_t)desc->heads_q;
     out->lse_bytes = rows * (uint64_t)desc->seqlen_q * sizeof(float); /* less than o, so no overflow */
-    out->descale_bytes = desc->dtype == PTXPACK_E4M3
-                             ? (uint64_t)desc->batch * (uint64_t)desc->heads_kv * sizeof(float)
-                             : 0;
+    out->q_descale_bytes = desc->dtype == PTXPACK_E4M3
+                               ? (uint64_t)desc->batch * (uint64_t)desc->heads_kv * sizeof(float)
+                               : 0;
+    out->descale_bytes = attention_has_bytes(desc) ? (uint64_t)attention_descale_count(desc) * sizeof(float)
+                                                   : out->q_descale_bytes;
     out->scale = scale_of(desc);
     out->softcap = desc->softcap;
     resolve_mask(desc, out);
@@ -208,12 +230,12 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
 void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
                            const ptxpack_attention_buffers *b, memory_range ranges[RANGE_COUNT])
 {
-    const uint64_t     scales = geometry->descale_bytes; /* 0: not looked at */
+    const uint64_t scales = geometry->descale_bytes, of_q = geometry->q_descale_bytes; /* 0: not looked at */
     const memory_range tensors[RANGE_ARRAYS] = {
         {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
         {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
         {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
-        {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
+        {"q_descale", of_q != 0 ? b->q_descale : 0, of_q, 4, true},
         {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
         {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
         {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},

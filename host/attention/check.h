@@ -47,7 +47,8 @@ typedef struct attention_geometry {
     int32_t
         chunk; /* keys; then the left limit is a row's own position: attention_first_key; 0: none, or none that binds */
     uint64_t lse_bytes;
-    uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
+    uint64_t descale_bytes;   /* of k's and of v's, with PTXPACK_E4M3 or kv_dtype; otherwise 0 */
+    uint64_t q_descale_bytes; /* with PTXPACK_E4M3 */
     /* Sequences with lengths of their own.  Query i then attends to keys c + i - reach_left to c + i +
      * reach_right, where c is keys - queries of the sequence, or its first key. */
     bool     varlen, bottom_right;
@@ -101,10 +102,35 @@ static inline int64_t attention_row_values(const ptxpack_variant *variant)
     return ptxpack_variant_parameter(variant, "VALUE_DIM", ptxpack_variant_parameter(variant, "HEAD_DIM", 0));
 }
 
-/* The element type of a tensor: fp8 gives a bf16 output. */
+/* The element type of k and v, and of any tensor: fp8 gives a bf16 output. */
+static inline ptxpack_dtype attention_kv_type(const ptxpack_attention_desc *desc)
+{
+    return desc->kv_dtype != 0 ? desc->kv_dtype : desc->dtype;
+}
 static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)
 {
-    return tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : desc->dtype;
+    return tensor == TENSOR_K || tensor == TENSOR_V            ? attention_kv_type(desc)
+           : tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16
+                                                               : desc->dtype;
+}
+/* Whether k and v have one byte an element where q has two. */
+static inline bool attention_has_bytes(const ptxpack_attention_desc *desc)
+{
+    return attention_kv_type(desc) != desc->dtype;
+}
+/* From one sequence, or one key head, to the next in the descales of k and v; and how many they are. */
+static inline int64_t attention_descale_batch(const ptxpack_attention_desc *desc)
+{
+    return (desc->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD)) != 0 ? 0 : desc->heads_kv;
+}
+static inline int64_t attention_descale_head(const ptxpack_attention_desc *desc)
+{
+    return (desc->options & PTXPACK_DESCALES_TENSOR) != 0 ? 0 : 1;
+}
+static inline int64_t attention_descale_count(const ptxpack_attention_desc *desc)
+{
+    const int64_t heads = attention_descale_head(desc) != 0 ? desc->heads_kv : 1;
+    return attention_descale_batch(desc) != 0 ? desc->batch * heads : heads;
 }
 
 enum { ATTENTION_NO_LIMIT = 1 << 30, ATTENTION_MOST_VALUES = 512 /* head_dim_v */ };

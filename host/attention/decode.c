@@ -53,6 +53,10 @@ static int64_t count_row_tiles(const ptxpack_attention_desc *d, int64_t rows)
 {
     return rows < LARGEST_TILE ? 1 : divide_up((int64_t)(d->heads_q / d->heads_kv) * d->seqlen_q, rows);
 }
+static int64_t kv_bytes(const ptxpack_attention_desc *d)
+{
+    return (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
+}
 static int64_t rows_of(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "ROWS", 0); }
 
 /* The list, before it is cut: of a problem that was not checked yet the number of all blocks may be too large. */
@@ -115,7 +119,7 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     attention_machine             m = attention_machine_of(&p->caps, p->sm_count);
     attention_ranges              s = plan_ranges(d, (const attention_geometry *)p->geometry, row, m.sms);
     /* with the row's HEAD_DIM, so that the smallest that fits is taken */
-    double block = 2.0 * ELEMENT * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
+    double block = 2.0 * (double)kv_bytes(d) * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
                    (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
     if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
         return block * (double)s.row_tiles;
@@ -141,6 +145,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
+    symbol_add(list, "KV_E4M3", desc->kv_dtype == PTXPACK_E4M3);
+    symbol_add(list, "KV_INT8", desc->kv_dtype == PTXPACK_INT8);
     symbol_add(list, "ROW_TILES", count_row_tiles(desc, l->rows) > 1);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
@@ -194,17 +200,17 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return NULL;
 }
 
-static void fill_tensors(attention_decode_arguments *a, const attention_tensor *t)
+static void fill_tensors(attention_decode_arguments *a, const attention_tensor *t, int64_t kv)
 {
     a->q_batch = t[TENSOR_Q].batch * ELEMENT;
     a->q_row = t[TENSOR_Q].row * ELEMENT;
     a->q_head = t[TENSOR_Q].head * ELEMENT;
-    a->k_batch = t[TENSOR_K].batch * ELEMENT;
-    a->k_row = (int32_t)(t[TENSOR_K].row * ELEMENT);
-    a->k_head = t[TENSOR_K].head * ELEMENT;
-    a->v_batch = t[TENSOR_V].batch * ELEMENT;
-    a->v_row = (int32_t)(t[TENSOR_V].row * ELEMENT);
-    a->v_head = t[TENSOR_V].head * ELEMENT;
+    a->k_batch = t[TENSOR_K].batch * kv;
+    a->k_row = (int32_t)(t[TENSOR_K].row * kv);
+    a->k_head = t[TENSOR_K].head * kv;
+    a->v_batch = t[TENSOR_V].batch * kv;
+    a->v_row = (int32_t)(t[TENSOR_V].row * kv);
+    a->v_head = t[TENSOR_V].head * kv;
     a->o_batch = t[TENSOR_O].batch * ELEMENT;
     a->o_row = t[TENSOR_O].row * ELEMENT;
     a->o_head = t[TENSOR_O].head * ELEMENT;
@@ -259,6 +265,8 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->alibi_in = attention_alibi_in(g);
     a->hook_scale = attention_score_scale(g);
     a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
+    a->descale_batch = (int32_t)(attention_descale_batch(d) * (int64_t)sizeof(float));
+    a->descale_head = (int32_t)(attention_descale_head(d) * (int64_t)sizeof(float));
 }
 
 static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention_desc *d,
@@ -288,7 +296,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     attention_machine             m = attention_machine_of(&problem->caps, problem->sm_count);
     attention_ranges              s = plan_ranges(d, &plan->geometry, row, m.sms);
     (void)layout;
-    fill_tensors(&plan->arguments.decode, plan->geometry.tensor);
+    fill_tensors(&plan->arguments.decode, plan->geometry.tensor, kv_bytes(d));
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
     fill_lengths(&plan->arguments.decode, d, &plan->geometry);
     fill_chunks(&plan->arguments.decode, &plan->geometry);
@@ -318,6 +326,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->sinks = attention_array(g, b, ARRAY_SINKS);
     to->slopes = attention_array(g, b, ARRAY_SLOPES);
     memcpy(&to->aux, b->aux, sizeof to->aux);
+    to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
+    to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;
@@ -335,6 +345,8 @@ static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 440, 45
 enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {
+    if (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1)
+        return ATTENTION_BYTES_CORNERS;
     return rows_of(row) < LARGEST_TILE ? ONE_TILE : CORNERS;
 }
 

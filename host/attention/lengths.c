@@ -16,7 +16,7 @@ static const plan_struct desc_struct = {
     .type = "ptxpack_attention_desc",
     .size = sizeof(ptxpack_attention_desc),
     .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append),
-              offsetof(ptxpack_attention_desc, chunk)},
+              offsetof(ptxpack_attention_desc, chunk), offsetof(ptxpack_attention_desc, head_dim_v)},
 };
 const plan_struct attention_buffers_struct = {
     .name = "buffers",
@@ -38,7 +38,8 @@ ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack
 /* ---- the fields --------------------------------------------------------------------------------------- */
 static bool is_varlen(const ptxpack_attention_desc *d)
 {
-    const uint32_t no_lengths = PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS;
+    const uint32_t no_lengths = PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS |
+                                PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
     return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE ||
            (d->options & ~no_lengths) != 0;
 }
@@ -58,7 +59,8 @@ enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of d
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD |
-                           PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS;
+                           PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS |
+                           PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
     if (d->q_rows != PTXPACK_ROWS_DENSE && d->q_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)

@@ -16,6 +16,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
+    symbol_add(list, "KV_E4M3", desc->kv_dtype == PTXPACK_E4M3);
+    symbol_add(list, "KV_INT8", desc->kv_dtype == PTXPACK_INT8);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
@@ -72,16 +74,17 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
 {
     enum { ELEMENT = sizeof(uint16_t) };
     const attention_tensor *t = g->tensor;
+    const int64_t           kv = (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
     *a = (attention_mma_arguments){
         .q_batch = t[TENSOR_Q].batch * ELEMENT,
         .q_row = t[TENSOR_Q].row * ELEMENT,
         .q_head = t[TENSOR_Q].head * ELEMENT,
-        .k_batch = t[TENSOR_K].batch * ELEMENT,
-        .k_row = t[TENSOR_K].row * ELEMENT,
-        .k_head = t[TENSOR_K].head * ELEMENT,
-        .v_batch = t[TENSOR_V].batch * ELEMENT,
-        .v_row = t[TENSOR_V].row * ELEMENT,
-        .v_head = t[TENSOR_V].head * ELEMENT,
+        .k_batch = t[TENSOR_K].batch * kv,
+        .k_row = t[TENSOR_K].row * kv,
+        .k_head = t[TENSOR_K].head * kv,
+        .v_batch = t[TENSOR_V].batch * kv,
+        .v_row = t[TENSOR_V].row * kv,
+        .v_head = t[TENSOR_V].head * kv,
         .o_batch = t[TENSOR_O].batch * ELEMENT,
         .o_row = t[TENSOR_O].row * ELEMENT,
         .o_head = t[TENSOR_O].head * ELEMENT,
@@ -97,6 +100,8 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
         .scale_log2 = attention_scale_log2(g),
         .alibi_in = attention_alibi_in(g),
         .hook_scale = attention_score_scale(g),
+        .descale_batch = (int32_t)(attention_descale_batch(d) * (int64_t)sizeof(float)),
+        .descale_head = (int32_t)(attention_descale_head(d) * (int64_t)sizeof(float)),
     };
 }
 
@@ -154,6 +159,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->sinks = attention_array(g, b, ARRAY_SINKS);
     to->slopes = attention_array(g, b, ARRAY_SLOPES);
     memcpy(&to->aux, b->aux, sizeof to->aux);
+    to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
+    to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
     return PTXPACK_OK;
 }
 
@@ -166,6 +173,12 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded: the other builds lie
  * between these. */
 static const uint16_t corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 441, 450, 16, 23};
+static size_t         corners_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1 ? (size_t)ATTENTION_BYTES_CORNERS
+                                                              : sizeof corners / sizeof corners[0];
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",
@@ -182,4 +195,5 @@ const plan_method           attention_mma = {
               .address = address,
               .corners = corners,
               .corner_count = sizeof corners / sizeof corners[0],
+              .corners_of = corners_of,
 };

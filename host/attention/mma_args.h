@@ -44,6 +44,13 @@ typedef struct attention_aux {
     X(S, float,         hook_scale, "ARG_HOOK_SCALE")  /* scale, or softcap */                         \
     X(S, attention_aux, aux,        "ARG_AUX")
 
+/* What mma.sync's have at the end of all where k and v have bytes (kv_dtype). */
+#define ATTENTION_BYTES(X, S)                                                                          \
+    X(S, uint64_t, k_descale,     "ARG_K_DESCALE")     /* device addresses; 0: ones */                 \
+    X(S, uint64_t, v_descale,     "ARG_V_DESCALE")                                                     \
+    X(S, int32_t,  descale_batch, "ARG_DESCALE_BATCH") /* bytes from a sequence's to the next one's */ \
+    X(S, int32_t,  descale_head,  "ARG_DESCALE_HEAD")  /* .. from a key head's */
+
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
     X(S, uint64_t, k,             "ARG_K")                                                             \
@@ -80,6 +87,7 @@ typedef struct attention_aux {
     ATTENTION_HEADS(X, S)                                                                              \
     ATTENTION_CHUNKS(X, S)                                                                             \
     ATTENTION_HOOKS(X, S)                                                                              \
+    ATTENTION_BYTES(X, S)                                                                              \
     X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
@@ -150,6 +158,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     ATTENTION_HEADS(X, S)                                                                              \
     ATTENTION_CHUNKS(X, S)                                                                             \
     ATTENTION_HOOKS(X, S)                                                                              \
+    ATTENTION_BYTES(X, S)                                                                              \
     X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);

@@ -24,15 +24,23 @@ static ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, const
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------------- */
-/* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
- * chunks with the row's number.  The tile is such column blocks one after another. */
-static int64_t block_columns(int64_t head_dim) { return head_dim & -head_dim; }
+/* Where K and V are bytes, two neighbours of a row are one element here: `kv_columns` of them. */
+static bool has_bytes(const attention_mma_layout *l) { return l->kv_columns != l->head_dim; }
 
-OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
+/* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
+ * chunks with the row's number.  The tile is such column blocks one after another.  Where K and V are bytes, Q's blocks
+ * are as wide as theirs, so that one swizzle and one division of the threads serve both. */
+static int64_t block_columns(const attention_mma_layout *l)
 {
-    int64_t        width = block_columns(head_dim);
+    enum { LINE = 64 /* 128 bytes */ };
+    const int64_t width = l->kv_columns & -l->kv_columns;
+    return has_bytes(l) && width > LINE ? LINE : width;
+}
+
+OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t columns, int64_t width)
+{
     const int64_t  shape[2] = {rows, width}, stride[2] = {width, 1};
-    ptxpack_tuple  whole = ptxpack_tuple_of(2, (const int64_t[]){rows, head_dim});
+    ptxpack_tuple  whole = ptxpack_tuple_of(2, (const int64_t[]){rows, columns});
     ptxpack_layout block = tile_ints(2, shape, stride);
     ptxpack_layout tiled = ptxpack_tile_to_shape(&block, &whole, NULL);
     return ptxpack_coalesce(&tiled, &whole);
@@ -41,14 +49,14 @@ OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
 /* The threads that copy one row: a whole line of 128 bytes where a row is that long. */
 static int64_t row_lanes(const attention_mma_layout *l)
 {
-    int64_t width = block_columns(l->head_dim);
+    int64_t width = block_columns(l);
     return (width < 64 ? width : 64) / CHUNK;
 }
 
 static void place_tiles(attention_mma_layout *l)
 {
-    l->plain_q = plain_tile(l->block_m, l->head_dim);
-    l->plain_kv = plain_tile(l->block_n, l->head_dim);
+    l->plain_q = plain_tile(l->block_m, l->head_dim, block_columns(l));
+    l->plain_kv = plain_tile(l->block_n, l->kv_columns, block_columns(l));
     l->stage_bytes = ptxpack_cosize(&l->plain_kv) * ELEMENT_BITS / 8;
     l->smem_q = 0;
     l->smem_k = ptxpack_cosize(&l->plain_q) * ELEMENT_BITS / 8;
@@ -105,8 +113,8 @@ static void describe(attention_mma_layout *l, attention_mma_access_id id, const 
 /* Compose the tile with the places in it: (thread, ...) -> element. */
 OWN_FRAME void describe_loads(attention_mma_layout *l)
 {
-    const char        *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
-    ptxpack_layout     q = tile_identity(l->block_m, l->head_dim), kv = tile_identity(l->block_n, l->head_dim);
+    const char    *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
+    ptxpack_layout q = tile_identity(l->block_m, l->head_dim), kv = tile_identity(l->block_n, l->kv_columns);
     ptxpack_tiled_copy load = copy_rows(l, atom, false);
     q = access_of(&load, &q);
     l->load_place = access_of(&load, &kv);
@@ -154,6 +162,19 @@ OWN_FRAME void describe_operands_b(attention_mma_layout *l)
     describe_operand(l, MMA_ACCESS_K, "K fragments", "SM75_U32x4_LDSM_N", &tv, &tiler, &l->plain_kv);
     describe_operand(l, MMA_ACCESS_V, "V fragments", "SM75_U16x8_LDSM_T", &tv, &tiler, &v);
     l->access[MMA_ACCESS_V].offsets = ptxpack_layout_select(&l->access[MMA_ACCESS_V].offsets, 3, rows_first);
+}
+
+/* Where K and V are bytes, neighbouring columns of O are in two tiles, those of even columns and those of odd ones, so that a
+ * thread has the four columns from 4 t on: twice those that it has of a tile with half of the columns. */
+OWN_FRAME void describe_pairs(attention_mma_layout *l)
+{
+    const int64_t  extents[2] = {l->block_m, l->kv_columns}, strides[2] = {1, 2 * l->block_m};
+    ptxpack_layout pairs = tile_ints(2, extents, strides), tile = ptxpack_composition(&l->plain_q, &pairs);
+    ptxpack_layout places = tile_identity(l->block_m, l->kv_columns);
+    ptxpack_layout c = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &places);
+    c = arrange(&c, "(_,0)", "(0,((0,_),(_,0)))", "(0,(0,(0,_)))");
+    describe(l, MMA_ACCESS_O_STORE, "O to shared memory", "st.shared.v2.b32", true, 8,
+             ptxpack_composition(&tile, &c));
 }
 
 OWN_FRAME void describe_accumulators(attention_mma_layout *l)
@@ -225,6 +246,7 @@ static void take_parameters(attention_mma_layout *l, const ptxpack_variant *row)
     l->mma_k = ptxpack_variant_parameter(row, "MMA_K", 0);
     l->rows = ptxpack_variant_parameter(row, "ROWS", 0);
     l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
+    l->kv_columns = l->head_dim * ptxpack_variant_parameter(row, "KV_BYTES", 2) / 2;
 }
 
 /* All that follows from the parameters. */
@@ -237,6 +259,8 @@ static ptxpack_status derive(const ptxpack_variant *row, attention_mma_layout *l
     describe_operand_a(l);
     describe_operands_b(l);
     describe_accumulators(l);
+    if (has_bytes(l))
+        describe_pairs(l);
     if (l->status == PTXPACK_OK)
         l->status = derivation_status(l);
     if (l->status == PTXPACK_OK)
@@ -248,11 +272,16 @@ static ptxpack_status derive(const ptxpack_variant *row, attention_mma_layout *l
 
 ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attention_mma_layout *l)
 {
+    enum { F32 = 4 };
     take_parameters(l, row);
     const char *wrong = contradiction(l, row);
     if (wrong != NULL)
         return l->status = tile_refuse_row(row, "%s", wrong);
-    if (derive(row, l) == PTXPACK_OK && row->shared_bytes != l->shared_bytes)
+    if (derive(row, l) != PTXPACK_OK)
+        return l->status;
+    l->smem_factors = l->shared_bytes;
+    l->shared_bytes += has_bytes(l) ? l->block_m * F32 : 0;
+    if (row->shared_bytes != l->shared_bytes)
         l->status = tile_refuse_row(row, "shared_bytes is %d, its tiles take %lld", row->shared_bytes,
                                     (long long)l->shared_bytes);
     return l->status;

@@ -85,6 +85,7 @@ static void add_columns(symbol_list *list, const attention_mma_layout *l, symbol
     symbol_add(list, "Q_GROUP", of[MMA_ACCESS_Q].group);
     symbol_add(list, "KV_GROUP", of[MMA_ACCESS_K].group);
     symbol_add(list, "GROUPS", ptxpack_mode_size(&l->load_place, COLUMNS));
+    symbol_add(list, "Q_GROUPS", ptxpack_mode_size(&a[MMA_ACCESS_LOAD_Q].offsets, COLUMNS));
     symbol_add(list, "OPERAND_STEP", operand);
     symbol_add(list, "O_STORE_COLUMN", of[MMA_ACCESS_O_STORE].unit);
     symbol_add(list, "C_COLUMNS", symbol_step(list, &l->c_place, COLUMNS, 1));
@@ -134,4 +135,5 @@ void attention_mma_symbols(const attention_mma_layout *l, symbol_list *list)
     symbol_add(list, "SMEM_K", l->smem_k);
     symbol_add(list, "SMEM_V", l->smem_v);
     symbol_add(list, "STAGE_BYTES", l->stage_bytes);
+    symbol_add(list, "SMEM_FACTORS", l->smem_factors);
 }

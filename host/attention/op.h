@@ -26,10 +26,12 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
- * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Builds with two of softcap, sinks, ALiBi and chunks are not
+ * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Rows for k and v of bytes have builds for int8 in the
+ * place of ATTENTION_PAST_BUILDS, and the others for e4m3.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,
+    ATTENTION_BYTES_CORNERS = 3, /* of rows for k and v of bytes, the first ones: attention.c */
     ATTENTION_SINKS_BUILDS = 4 * ATTENTION_BUILD_KINDS,
     ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,

@@ -72,7 +72,7 @@ static bool fill_head(attention_reference *r, const void *k, const void *v, cons
                       int64_t batch, int64_t head)
 {
     const attention_sequence *s = &r->sequences[batch];
-    ptxpack_dtype             type = r->desc.dtype;
+    ptxpack_dtype             type = attention_kv_type(&r->desc);
     size_t                    d = (size_t)r->desc.head_dim, dv = value_dim(r), keys = (size_t)s->keys;
     size_t                    at = (size_t)batch * (size_t)r->desc.heads_kv + (size_t)head;
     bool                      finite = true;
@@ -197,8 +197,10 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
         return status;
     }
     r->q = q;
-    if (descales != NULL && r->desc.dtype == PTXPACK_E4M3)
+    if (descales != NULL && r->geometry.descale_bytes != 0)
         r->descales = *descales;
+    if (r->geometry.q_descale_bytes == 0)
+        r->descales.q = NULL;
     r->group = GROUP;
     for (int64_t b = 0; b < r->desc.batch; b++)
         for (int64_t h = 0; h < r->desc.heads_kv; h++)
@@ -398,10 +400,7 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
             out[(first + (size_t)i) * d + c] = keys->row[i].end ? round_to(type, w->o[(size_t)i * d + c]) : 0;
 }
 
-static double descale_of(const float *descales, size_t kv_head)
-{
-    return descales != NULL ? descales[kv_head] : 1;
-}
+static double descale_of(const float *descales, size_t at) { return descales != NULL ? descales[at] : 1; }
 
 /* Rows [first, first + count) of the list: at most GROUP, of one batch and key head. */
 static void compute_group(const attention_reference *r, const attention_row *rows, size_t first, int count,
@@ -412,8 +411,10 @@ static void compute_group(const attention_reference *r, const attention_row *row
     group_keys                    keys = {.all = {0, 0}};
     int64_t                       kv_head = rows[first].head / (desc->heads_q / desc->heads_kv);
     size_t                        kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
-    double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
-    w->v_scale = descale_of(r->descales.v, kv);
+    size_t                        scales_at = (size_t)(rows[first].batch * attention_descale_batch(desc) +
+                                kv_head * attention_descale_head(desc));
+    double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, scales_at);
+    w->v_scale = descale_of(r->descales.v, scales_at);
     for (int i = 0; i < GROUP; i++) { /* a short group repeats its last row */
         const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
         size_t               q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch,

@@ -86,7 +86,7 @@ bool ptxpack_builds(const ptxpack_variant *row, ptxpack_build_visitor visit, voi
     return whole;
 }
 
-/* An ordered method takes, of its rows with one HEAD_DIM, the first that runs. */
+/* An ordered method takes, of its rows with one HEAD_DIM and for the same types of keys, the first that runs. */
 bool ptxpack_may_be_chosen(const ptxpack_variant *row, const ptxpack_device_caps *caps)
 {
     char                   why[PLAN_LINE];
@@ -100,6 +100,7 @@ bool ptxpack_may_be_chosen(const ptxpack_variant *row, const ptxpack_device_caps
         return true;
     for (const ptxpack_variant *other = rows; other < rows + count && other != row; other++)
         if (plan_method_of(other) == method && ptxpack_variant_parameter(other, "HEAD_DIM", 0) == head_dim &&
+            ptxpack_variant_parameter(other, "KV_BYTES", 2) == ptxpack_variant_parameter(row, "KV_BYTES", 2) &&
             ptxpack_variant_refusal(other, caps, why, sizeof why) == NULL)
             return false;
     return true;

@@ -15,19 +15,28 @@ enum {
     AT_START = PTXPACK_ROPE_Q_AT_START
 };
 static const append_case cases[] = {
-    /* batch, new, kv, heads, q, dim, rotary, pages, packed, options, place of q, heads first, one tensor, quick */
-    {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true},
-    {7, 5, 40, 2, 4, 64, 64, 0, false, NEW | PAD, Q_APART, false, false, true},
-    {7, 5, 40, 2, 3, 80, 32, 0, false, MAP | NEW | PAIRS, Q_IN_PLACE, true, true, true},
-    {6, 9, 50, 2, 8, 128, 64, 16, true, 0, Q_IN_QKV, false, true, true},
-    {6, 9, 50, 3, 2, 96, 96, 1, true, NEW | PAIRS | PAD, Q_APART, true, false, true},
-    {6, 9, 50, 1, 2, 48, 16, 4, false, AT_START | NEW, Q_APART, true, true, true},
-    {70, 1, 30, 1, 2, 64, 64, 8, true, PAD, Q_IN_PLACE, false, true, false},
-    {70, 1, 30, 2, 0, 64, 32, 1024, false, PAIRS, Q_APART, false, false, false},
-    {5, 7, 33, 2, 0, 8, 0, 2, true, NEW, Q_APART, false, true, false},
-    {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | AT_START | PAIRS, Q_IN_QKV, true, false, false},
-    {41, 5, 30, 1, 2, 16, 16, 0, false, 0, Q_APART, false, false, false}, /* 4 * 256 + 1 units */
-    {1, 300, 400, 1, 1, 16, 16, 64, true, 0, Q_APART, false, false, false},
+    /* batch, new, kv, heads, q, dim, rotary, pages, packed, options, place of q, heads first, one tensor, quick, kv_dtype */
+    {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true, (ptxpack_dtype)0},
+    {7, 5, 40, 2, 4, 64, 64, 0, false, NEW | PAD, Q_APART, false, false, true, (ptxpack_dtype)0},
+    {7, 5, 40, 2, 3, 80, 32, 0, false, MAP | NEW | PAIRS, Q_IN_PLACE, true, true, true, (ptxpack_dtype)0},
+    {6, 9, 50, 2, 8, 128, 64, 16, true, 0, Q_IN_QKV, false, true, true, (ptxpack_dtype)0},
+    {6, 9, 50, 3, 2, 96, 96, 1, true, NEW | PAIRS | PAD, Q_APART, true, false, true, (ptxpack_dtype)0},
+    {6, 9, 50, 1, 2, 48, 16, 4, false, AT_START | NEW, Q_APART, true, true, true, (ptxpack_dtype)0},
+    {70, 1, 30, 1, 2, 64, 64, 8, true, PAD, Q_IN_PLACE, false, true, false, (ptxpack_dtype)0},
+    {70, 1, 30, 2, 0, 64, 32, 1024, false, PAIRS, Q_APART, false, false, false, (ptxpack_dtype)0},
+    {5, 7, 33, 2, 0, 8, 0, 2, true, NEW, Q_APART, false, true, false, (ptxpack_dtype)0},
+    {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | AT_START | PAIRS, Q_IN_QKV, true, false, false,
+     (ptxpack_dtype)0},
+    {41, 5, 30, 1, 2, 16, 16, 0, false, 0, Q_APART, false, false, false,
+     (ptxpack_dtype)0}, /* 4 * 256 + 1 units */
+    {1, 300, 400, 1, 1, 16, 16, 64, true, 0, Q_APART, false, false, false, (ptxpack_dtype)0},
+    {6, 9, 50, 2, 8, 128, 64, 16, true, 0, Q_IN_QKV, false, true, true, PTXPACK_E4M3},
+    {7, 5, 40, 2, 3, 80, 32, 0, false, MAP | NEW | PAIRS | PTXPACK_DESCALES_HEAD, Q_IN_PLACE, true, true, true,
+     PTXPACK_INT8},
+    {6, 9, 50, 3, 2, 96, 96, 1, true, NEW | PAIRS | PAD | PTXPACK_DESCALES_TENSOR, Q_APART, true, false, true,
+     PTXPACK_E4M3},
+    {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true, PTXPACK_INT8},
+    {5, 7, 33, 2, 0, 16, 0, 2, true, NEW | PTXPACK_DESCALES_HEAD, Q_APART, false, true, true, PTXPACK_E4M3},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -36,7 +45,8 @@ static void name_case(const append_case *a, ptxpack_dtype dtype, const char *row
     char pages[24] = "";
     if (a->page_rows != 0)
         snprintf(pages, sizeof pages, " pages of %d", (int)a->page_rows);
-    snprintf(name, 200, "append %s d%d r%d%s %d/%d %dx%dx%d%s%s%s%s%s%s%s%s %s", ptxpack_dtype_name(dtype),
+    snprintf(name, 200, "append %s%s%s d%d r%d%s %d/%d %dx%dx%d%s%s%s%s%s%s%s%s %s", ptxpack_dtype_name(dtype),
+             a->kv_dtype != 0 ? " to " : "", a->kv_dtype != 0 ? ptxpack_dtype_name(a->kv_dtype) : "",
              (int)a->dim, (int)a->rotary, (a->options & PAIRS) != 0 ? " pairs" : "", (int)a->heads_q,
              (int)a->heads_kv, (int)a->batch, (int)a->seqlen_new, (int)a->seqlen_kv, a->packed ? " packed" : "",
              pages, (a->options & NEW) != 0 ? " lengths" : "", (a->options & MAP) != 0 ? " row map" : "",
@@ -64,7 +74,9 @@ static bool enqueue(check *c, append_image *image, const ptxpack_attention_appen
                                                 .starts_new = append_image_array(image, APPEND_STARTS_NEW),
                                                 .row_map = append_image_array(image, APPEND_ROW_MAP),
                                                 .left_pad = append_image_array(image, APPEND_LEFT_PAD),
-                                                .page_table = append_image_array(image, APPEND_PAGE_TABLE)};
+                                                .page_table = append_image_array(image, APPEND_PAGE_TABLE),
+                                                .k_descale = check_region_at(&image->region[REGION_K_DESCALE]),
+                                                .v_descale = check_region_at(&image->region[REGION_V_DESCALE])};
     return device_status(&c->gpu, ptxpack_attention_append(plan, &b, c->gpu.stream));
 }
 
@@ -162,6 +174,7 @@ void check_append(check *c)
             if (strcmp(rows[i].op, "attention_append") != 0 || !check_row_wanted(c, &rows[i]) ||
                 ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
                     NULL ||
+                (ptxpack_variant_parameter(&rows[i], "KV_BYTES", 2) == 1) != (a->kv_dtype != 0) ||
                 (dtype == PTXPACK_BF16 && (rows[i].flags & PTXPACK_VARIANT_NO_BF16) != 0) ||
                 !check_wanted(c, name) || (c->quick && !a->quick))
                 continue;

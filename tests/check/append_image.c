@@ -30,7 +30,7 @@ static void set_rows(ptxpack_attention_append_desc *d, const append_case *a)
 
 static void set_strides(ptxpack_attention_append_desc *d, const append_case *a)
 {
-    int64_t rows = a->page_rows != 0 ? a->page_rows : a->seqlen_kv, gap = 8, parts = a->one_tensor ? 2 : 1;
+    int64_t rows = a->page_rows != 0 ? a->page_rows : a->seqlen_kv, gap = 16, parts = a->one_tensor ? 2 : 1;
     d->k = a->heads_first ? (ptxpack_strides){parts * d->heads_kv * rows * (d->head_dim + gap),
                                               d->head_dim + gap, rows * (d->head_dim + gap)}
                           : (ptxpack_strides){parts * rows * d->heads_kv * d->head_dim,
@@ -40,6 +40,16 @@ static void set_strides(ptxpack_attention_append_desc *d, const append_case *a)
         int64_t row = (int64_t)(d->heads_q + 2 * d->heads_kv) * d->head_dim;
         d->k_new = d->v_new = d->q = d->q_out = (ptxpack_strides){row * a->seqlen_new, row, d->head_dim};
     }
+}
+
+static ptxpack_dtype type_of(const append_image *image, int tensor)
+{
+    return tensor == APPEND_K || tensor == APPEND_V ? append_kv_type(&image->desc) : image->desc.dtype;
+}
+
+static size_t element_bytes(const append_image *image, int tensor)
+{
+    return ptxpack_dtype_bytes(type_of(image, tensor));
 }
 
 /* Which region a tensor lies in, and where. */
@@ -74,7 +84,8 @@ bool append_image_make(append_image *image, const append_case *a, ptxpack_dtype 
                                      .head_dim = a->dim,
                                      .rotary_dim = a->rotary,
                                      .positions = a->rotary != 0 ? a->seqlen_kv - 2 : 0,
-                                     .options = a->options}};
+                                     .options = a->options,
+                                     .kv_dtype = a->kv_dtype}};
     set_rows(&image->desc, a);
     set_strides(&image->desc, a);
     if (append_resolve(&image->desc, &image->geometry, image->line) != PTXPACK_OK)
@@ -88,6 +99,7 @@ bool append_image_make(append_image *image, const append_case *a, ptxpack_dtype 
         if (g->tensor[t].bytes != 0 && bytes[image->lies_in[t]] < end)
             bytes[image->lies_in[t]] = end;
     }
+    bytes[REGION_K_DESCALE] = bytes[REGION_V_DESCALE] = (size_t)g->descale_bytes;
     bytes[REGION_COS] = bytes[REGION_SIN] = (size_t)g->table_bytes;
     for (int i = 0; i < APPEND_ARRAYS; i++)
         bytes[REGION_ARRAYS + i] = (size_t)g->array_bytes[i];
@@ -96,7 +108,8 @@ bool append_image_make(append_image *image, const append_case *a, ptxpack_dtype 
         ok = check_region_make(&image->region[i], bytes[i], !written);
     }
     for (int t = APPEND_K; t < APPEND_TENSORS && ok; t++) {
-        image->want[t] = (double *)calloc((size_t)g->tensor[t].bytes / 2 + 1, sizeof(double));
+        image->want[t] = (double *)calloc((size_t)g->tensor[t].bytes / element_bytes(image, t) + 1,
+                                          sizeof(double));
         ok = image->want[t] != NULL;
     }
     return ok;
@@ -212,6 +225,23 @@ static void draw_rows(append_image *image, int tensor, int32_t heads, random_sta
                       (size_t)image->desc.head_dim);
 }
 
+static float *descale_of(append_image *image, int region)
+{
+    return (float *)check_region_fill(&image->region[region]);
+}
+
+/* Descales by which some numbers are beyond the largest code. */
+static void draw_descales(append_image *image, random_state *random)
+{
+    const size_t count = (size_t)image->geometry.descale_bytes / sizeof(float);
+    for (int region = REGION_K_DESCALE; region <= REGION_V_DESCALE && count != 0; region++) {
+        float *scales = descale_of(image, region);
+        random_scales(random, scales, count);
+        for (size_t i = 0; i < count; i++)
+            scales[i] /= image->desc.kv_dtype == PTXPACK_INT8 ? 64 : i % 2 == 0 ? 256 : 1;
+    }
+}
+
 static bool compute(append_image *image)
 {
     const ptxpack_attention_append_inputs in = {.k_new = tensor_of(image, APPEND_K_NEW),
@@ -224,9 +254,11 @@ static bool compute(append_image *image)
                                                 .starts_new = array_of(image, APPEND_STARTS_NEW),
                                                 .row_map = array_of(image, APPEND_ROW_MAP),
                                                 .left_pad = array_of(image, APPEND_LEFT_PAD),
-                                                .page_table = array_of(image, APPEND_PAGE_TABLE)};
+                                                .page_table = array_of(image, APPEND_PAGE_TABLE),
+                                                .k_descale = descale_of(image, REGION_K_DESCALE),
+                                                .v_descale = descale_of(image, REGION_V_DESCALE)};
     for (int t = APPEND_K; t < APPEND_TENSORS; t++)
-        for (size_t i = 0; i < image->geometry.tensor[t].bytes / 2; i++)
+        for (size_t i = 0; i < image->geometry.tensor[t].bytes / element_bytes(image, t); i++)
             image->want[t][i] = NOT_WRITTEN;
     if (ptxpack_attention_append_reference(&image->desc, &in, image->want[APPEND_K], image->want[APPEND_V],
                                            image->want[APPEND_Q_OUT]) == PTXPACK_OK)
@@ -243,6 +275,7 @@ bool append_image_draw(append_image *image, random_state *random)
         if (image->region[i].bytes != 0)
             memset(check_region_fill(&image->region[i]), REGION_POISON, image->region[i].bytes);
     draw_lengths(image, random);
+    draw_descales(image, random);
     if (!draw_places(image, random))
         return false;
     const int32_t *starts = array_of(image, APPEND_STARTS_NEW), *given = array_of(image, APPEND_LENGTHS_NEW);
@@ -271,13 +304,14 @@ static bool judge_tensor(append_image *image, int tensor, bool *may_change)
 {
     const check_region *r = &image->region[image->lies_in[tensor]];
     const uint8_t      *got = r->after + CHECK_GUARD + image->offset[tensor];
-    ptxpack_dtype       type = image->desc.dtype;
-    for (size_t i = 0; i < image->geometry.tensor[tensor].bytes / 2; i++) {
+    const ptxpack_dtype type = type_of(image, tensor);
+    const size_t        size = element_bytes(image, tensor);
+    for (size_t i = 0; i < image->geometry.tensor[tensor].bytes / size; i++) {
         double want = image->want[tensor][i];
         if (want == NOT_WRITTEN)
             continue;
         double rounded = ptxpack_to_float(type, ptxpack_from_float(type, (float)want));
-        may_change[image->offset[tensor] + 2 * i] = may_change[image->offset[tensor] + 2 * i + 1] = true;
+        memset(may_change + image->offset[tensor] + size * i, true, size);
         if (ptxpack_element(type, got, i) != rounded) {
             snprintf(image->line, sizeof image->line, "element %zu of %s is %g, not %g", i,
                      append_tensor_names[tensor], (double)ptxpack_element(type, got, i), want);

@@ -18,10 +18,18 @@ typedef struct append_case {
     bool           heads_first; /* in k and v */
     bool           one_tensor;  /* k and v are parts of one */
     bool           quick;
+    ptxpack_dtype  kv_dtype; /* 0: as the new rows; bytes have descales for each of them that `options` say */
 } append_case;
 
 /* A region for each tensor, in the order of op.h; those that are parts of another one are empty. */
-enum { REGION_COS = APPEND_TENSORS, REGION_SIN, REGION_ARRAYS, REGIONS = REGION_ARRAYS + APPEND_ARRAYS };
+enum {
+    REGION_COS = APPEND_TENSORS,
+    REGION_SIN,
+    REGION_ARRAYS,
+    REGION_K_DESCALE = REGION_ARRAYS + APPEND_ARRAYS,
+    REGION_V_DESCALE,
+    REGIONS
+};
 
 typedef struct append_image {
     ptxpack_attention_append_desc desc;

@@ -45,8 +45,8 @@ enum {
 typedef struct chain {
     check                         *c;
     const ptxpack_variant         *attention, *gemm;
-    ptxpack_dtype                  dtype; /* of all but the q, k and v of fp8 */
-    bool                           fp8;
+    ptxpack_dtype                  dtype;      /* of all but the q, k and v of fp8 */
+    bool                           fp8, codes; /* codes: the k and v of 16-bit q, which are the codes, too */
     int32_t                        dim, width; /* of a head, of all heads */
     int32_t                        batch; /* sequences whose queries the ROWS are, and which share the cache */
     ptxpack_gemm_plan             *first, *second;
@@ -80,6 +80,7 @@ static bool plan_attention(chain *t)
     const ptxpack_strides  in = {queries * row, row, t->dim}, cache = {0, t->width, t->dim};
     ptxpack_attention_desc d = {.size = sizeof d,
                                 .dtype = t->fp8 ? PTXPACK_E4M3 : t->dtype,
+                                .kv_dtype = t->codes ? PTXPACK_E4M3 : (ptxpack_dtype)0,
                                 .batch = t->batch,
                                 .seqlen_q = (int32_t)queries,
                                 .seqlen_kv = ROWS,
@@ -190,8 +191,8 @@ static bool attend(chain *t, const ptxpack_attention_plan *plan, int q, int o, i
 {
     const ptxpack_attention_buffers buffers = {.size = sizeof buffers,
                                                .q = t->at[t->fp8 ? CODES : q],
-                                               .k = t->at[t->fp8 ? CODES : K],
-                                               .v = t->at[t->fp8 ? CODES : V],
+                                               .k = t->at[t->fp8 || t->codes ? CODES : K],
+                                               .v = t->at[t->fp8 || t->codes ? CODES : V],
                                                .o = t->at[o],
                                                .lse = t->at[lse],
                                                .workspace = t->at[workspace],
@@ -312,6 +313,7 @@ static void run_chain(check *c, const ptxpack_variant *attention, const ptxpack_
                .gemm = gemm,
                .dtype = dtype,
                .fp8 = ptxpack_variant_parameter(attention, "FP8", 0) != 0,
+               .codes = ptxpack_variant_parameter(attention, "KV_BYTES", 2) == 1,
                .dim = (int32_t)ptxpack_variant_parameter(attention, "HEAD_DIM", 0),
                .batch = strcmp(attention->file, "attention/decode.ptx") == 0 ? ROWS / FEW : 1};
     char  name[128];

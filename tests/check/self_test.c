@@ -129,6 +129,32 @@ static const breakage breakages[] = {
     {"V has as many columns as K", "attention/mma_tile_load.ptx",
      "ld.param.u32 %load_left, [arg+\\[ARG_HEAD_DIM_V]];", "ld.param.u32 %load_left, [arg+\\[ARG_HEAD_DIM]];",
      "lengths d64 v128"},
+    {"all sequences have the descales of the first", "attention/bytes/decode.ptx",
+     "mul.wide.u32 %wide, %batch, %x;", "mov.b64 %wide, 0;", "bytes d64 f16 int8 8/2 4x6x330 row map"},
+    {"all heads have the descales of the first", "attention/bytes/mma.ptx",
+     "mad.wide.u32 %wide, %x, %y, %wide;", "", "bytes d64 f16 int8 8/2 4x6x330 row map"},
+    {"V has no descale", "attention/decode/merge.ptx", "mul.f32 %mk, %mk, %v_descale;", "",
+     "bytes d64 f16 int8 8/2 5x1x700 equal"},
+    {"Q's dims are not in the order of K's", "attention/bytes/q.ptx", "{%qn\\[q_word], %qn\\[q_word+2]}",
+     "{%qn\\[q_word], %qn\\[q_word+1]}", "bytes d64 f16 int8 8/2 5x1x700 equal"},
+    {"even and odd dims of O are exchanged", "attention/bytes/decode.ptx",
+     "{%o\\[8*j], %o\\[8*j+4], %o\\[8*j+1], %o\\[8*j+5]}", "{%o\\[8*j+4], %o\\[8*j], %o\\[8*j+5], %o\\[8*j+1]}",
+     "bytes d64 f16 int8 8/2 5x1x700 equal"},
+    {"O's dims of a tile stay together", "attention/bytes/mma.ptx",
+     "PACK %ep_word, \\o\\[ep_even], \\o\\[ep_even+4]", "PACK %ep_word, \\o\\[ep_even], \\o\\[ep_even+1]",
+     "bytes d64 f16 e4m3 2/1 2x113x203 equal"},
+    {"codes of int8 are one too small", "attention/bytes/bytes.ptx", "0x64806480;", "0x64816481;",
+     "bytes d64 f16 int8 8/2 5x1x700 equal"},
+    {"rows of bf16 have the factor of the first", "attention/bytes/decode.ptx",
+     "mul.lo.u32 %x, %x, \\[CHUNKS];", "mov.b32 %x, 0;", "bytes d128 bf16 e4m3 8/1 4x2x300 equal"},
+    {"rows of a tile have the factors of those before", "attention/bytes/mma.ptx",
+     "SMEM_FACTORS+4*C_ROWS*sm_r]", "SMEM_FACTORS]", "bytes d128 bf16 e4m3 2/1 1x70x260 equal"},
+    {"codes keep the sign of their neighbour", "attention/bytes/bytes.ptx", "prmt.b32 %byte_x, \\x, 0, 0x3322;",
+     "prmt.b32 %byte_x, \\x, 0, 0x2233;", "bytes d128 bf16 e4m3 2/1 1x70x260 equal"},
+    {"new rows of every head have the first one's descale", "kv_cache/append.ptx",
+     "mad.wide.u32 %from, %head, %x, %from;", "", "append f16 to int8 d80"},
+    {"codes of e4m3 are rounded down", "kv_cache/bytes.ptx", "[0x7ffff-(120<<23)]", "[-(120<<23)]",
+     "append f16 to e4m3 d96"},
     {"hooks are given scores without the scale", "attention/hooks/hooks.ptx", "mul.f32 \\s, \\s, %hook_scale;",
      "", "hooks d64 f16 8/2 3x40x150 lengths"},
     {"scores of a hook in a unit of its own are taken for whole ones", "attention/hooks/hooks.ptx",
@@ -385,10 +411,17 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] =
-        {"atom",     "shared", "attention", "attention/decode", "attention/wgmma", "attention/hooks",
-         "kv_cache", "gemm",   "vector"};
-    bool ok = true;
+    static const char *const folders[] = {"atom",
+                                          "shared",
+                                          "attention",
+                                          "attention/decode",
+                                          "attention/wgmma",
+                                          "attention/hooks",
+                                          "attention/bytes",
+                                          "kv_cache",
+                                          "gemm",
+                                          "vector"};
+    bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
         struct dirent *entry;

@@ -53,7 +53,7 @@ def encode(kind, values):
     if kind in ("e4m3", "u8"):
         nearest = [min(range(127), key=lambda code: abs(E4M3[code] - abs(x))) for x in values]
         return bytes(code | (128 if x < 0 else 0) for code, x in zip(nearest, values))
-    return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d", "s32": "i"}[kind]), *values)
+    return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d", "s32": "i", "s8": "b"}[kind]), *values)
 
 
 def decode(kind, data):
@@ -61,14 +61,14 @@ def decode(kind, data):
         return [bf16_value(bits) for bits in struct.unpack("<%dH" % (len(data) // 2), data)]
     if kind in ("e4m3", "u8"):
         return [E4M3[code] for code in data]
-    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f"}[kind]), data))
+    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f", "s8": "b"}[kind]), data))
 
 
-ITEM = {"f16": 2, "bf16": 2, "u16": 2, "e4m3": 1, "u8": 1, "f32": 4, "f64": 8, "s32": 4}
+ITEM = {"f16": 2, "bf16": 2, "u16": 2, "e4m3": 1, "u8": 1, "s8": 1, "f32": 4, "f64": 8, "s32": 4}
 TYPESTR = {"f16": "<f2", "bf16": "|V2", "u16": "<u2", "e4m3": "|V1", "u8": "|u1", "f32": "<f4", "f64": "<f8",
-           "s32": "<i4"}
+           "s32": "<i4", "s8": "|i1"}
 DL_TYPE = {"f16": (2, 16), "bf16": (4, 16), "u16": (1, 16), "e4m3": (10, 8), "u8": (1, 8), "f32": (2, 32),
-           "f64": (2, 64), "s32": (0, 32)}
+           "f64": (2, 64), "s32": (0, 32), "s8": (0, 8)}
 UNIT = {"f16": 2.0**-11, "bf16": 2.0**-8, "u16": 2.0**-8, "e4m3": 2.0**-8, "u8": 2.0**-8}  # for a result
 
 
@@ -87,7 +87,7 @@ class Array:
         driver("cuCtxPushCurrent_v2", context)
         driver("cuMemAlloc_v2", ctypes.byref(self.base), size_t(offset + self.count * ITEM[kind]))
         self.address = self.base.value + offset
-        blank = [math.nan if kind in ("f16", "bf16", "f32") else 0 if kind == "s32" else 0.0] * self.count  # in gaps
+        blank = [math.nan if kind in ("f16", "bf16", "f32") else 0 if kind in ("s32", "s8") else 0.0] * self.count  # in gaps
         for place, value in zip(self.places(), values if values is not None else []):
             blank[place] = value
         self.write(encode(kind, blank))

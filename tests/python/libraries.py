@@ -1,13 +1,14 @@
 """libraries.py - the Python module with stand-ins for PyTorch, CuPy and JAX, which behave like these libraries, and
 with structures that are laid out as the C compiler does."""
 import ctypes
+import math
 import os
 import sys
 import types
 import unittest
 
 import ptxpack
-from arrays import (Array, Lender, Problem, SM, driver, new_stream, pointer, values_of)
+from arrays import (Array, Interface, Lender, Problem, SM, driver, new_stream, pointer, values_of)
 from ptxpack.flash_attn import flash_attn_with_kvcache
 
 
@@ -177,6 +178,58 @@ def print_c():
     for expression, _ in layouts():
         print('    printf("%%zu\\n", %s);' % expression)
     print("}")
+
+
+class Bytes(unittest.TestCase):
+    """k and v of e4m3 and int8 with q of 16 bits."""
+
+    def refused(self, pattern, *arrays, **options):
+        with self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
+            ptxpack.attention(*arrays, **options)
+
+    def test_values(self):
+        """With descales of all shapes, also expanded."""
+        shape, keys, heads = (1, 9, 2, 32), (1, 21, 2, 32), (1, 2)
+        q = Problem("f16", shape, keys)
+        for kind, form, more in (("e4m3", Lender, {}), ("s8", Interface, {}), ("u8", Interface, {"kv_dtype": "e4m3"})):
+            codes = [max(-128, min(127, round(40 * x))) if kind == "s8" else x for x in q.inputs[1]], [
+                max(-128, min(127, round(40 * x))) if kind == "s8" else x for x in q.inputs[2]]
+            unit = 0.025 if kind == "s8" else 1.0
+            k, v = (form(kind, keys, values) for values in codes)
+            q.inputs[1:] = k.values(), v.values()
+            for of, steps in ((heads, None), (heads, (0, 0)), (heads, (0, 1)), ((2,), None), ((1,), None)):
+                scales = [Interface("f32", of, [factor * unit] * math.prod(of), steps) for factor in (2.0, 3.0)]
+                o = ptxpack.attention(q.arrays[0], k, v, k_descale=scales[0], v_descale=scales[1], **more)
+                self.assertEqual(o.dtype, "f16")
+                q.expect(self, values_of(o), descales=(1.0, 2.0 * unit, 3.0 * unit), unit=2.0**-9)
+            q = Problem("f16", shape, keys)
+
+    def test_append(self):
+        """A new row becomes codes of the cache, and a part of the attention."""
+        keys, scale = (1, 21, 2, 32), 1 / 32
+        problem = Problem("f16", (1, 1, 2, 32), keys)
+        codes = [[max(-128, min(127, round(x / scale))) for x in values] for values in problem.inputs[1:]]
+        caches = [Interface("s8", keys, values) for values in codes]
+        new = [Interface("f16", (1, 1, 2, 32), values[:64]) for values in problem.inputs[1:]]
+        descale = Interface("f32", (1,), [scale])
+        o = flash_attn_with_kvcache(problem.arrays[0], *caches, *new, cache_seqlens=20, k_descale=descale, v_descale=descale)
+        for cache, values, row in zip(caches, codes, new):
+            want = values[:20 * 64] + [max(-128, min(127, round(x / scale))) for x in row.values()]
+            driver("cuCtxSynchronize")
+            self.assertEqual(cache.values(), want)
+        problem.inputs[1:] = [cache.values() for cache in caches]
+        problem.expect(self, values_of(o), descales=(1.0, scale, scale), unit=2.0**-9)
+
+    def test_refusals(self):
+        keys, heads = (1, 21, 2, 32), (1, 2)
+        arrays, k = Problem("f16", (1, 9, 2, 32), keys).arrays, Interface("s8", keys)
+        self.refused("k and v are of types s8 and f16", arrays[0], k, arrays[2])
+        self.refused("must say what u8 stands for", arrays[0], *[Interface("u8", keys)] * 2)
+        self.refused("kv_dtype is 'f16', and may be", *arrays, kv_dtype="f16")
+        self.refused("kv_dtype is 'int8', but q", *arrays, kv_dtype="int8")
+        self.refused("q_descale is for q of e4m3", arrays[0], k, k, q_descale=Interface("f32", heads))
+        self.refused("k_descale must be f32", arrays[0], k, k, k_descale=Interface("f32", (3,)))
+        self.refused("must be as many", arrays[0], k, k, k_descale=Interface("f32", (2,)), v_descale=Interface("f32", (1,)))
 
 
 class Structures(unittest.TestCase):

@@ -98,6 +98,16 @@ class Operator(unittest.TestCase):
         self.assertEqual(o.dtype, torch.bfloat16)
         self.near(o, reference(q, k, v, descale=2.0)[0], torch.float8_e4m3fn)
 
+    def test_keys_of_bytes(self):
+        for kind, factor in ((torch.float8_e4m3fn, 1.0), (torch.int8, 32.0)):
+            q, k, v = inputs(torch.bfloat16, shape_q=(2, 9, 4, 32), shape_kv=(2, 21, 2, 32))
+            k, v = ((x.float() * factor).round(decimals=0 if kind == torch.int8 else 6).to(kind) for x in (k, v))
+            scale = torch.full((1,), 1 / factor).expand(2, 2)
+            o = ptxpack.torch.attention(q, k, v, causal=True, k_descale=scale, v_descale=scale)
+            want, _ = reference(q, (k.float() / factor), (v.float() / factor), causal=True)
+            self.assertEqual(o.dtype, torch.bfloat16)
+            self.near(o, want, torch.bfloat16)
+
     def test_sinks_and_slopes(self):
         sinks, slopes = torch.tensor([0.5, -2.0, -torch.inf, 3.0]), torch.tensor([0.5, 0.0, 0.25, 1.0])
         for options in ({"sinks": sinks}, {"alibi_slopes": slopes}, {"sinks": sinks, "alibi_slopes": slopes}):

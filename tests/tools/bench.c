@@ -123,6 +123,15 @@ TEST(decode_prints_a_line_for_each_row)
     assert_int_equal(count_of(output, " | attention_decode_"), 3);
 }
 
+TEST(decode_takes_keys_of_bytes)
+{
+    settings.kv_dtype = PTXPACK_E4M3;
+    if (decode() != COMMAND_OK)
+        fail_msg("%s", errors);
+    assert_has(output, "bf16, K and V of e4m3, 1 query row, ");
+    assert_int_equal(count_of(output, "_bytes_d64_"), 3);
+}
+
 TEST(decode_takes_rows_and_queries_and_prints_json)
 {
     settings.json = true;

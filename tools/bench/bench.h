@@ -22,7 +22,7 @@ typedef struct bench_settings {
     bool        full, causal; /* which masks */
     /* a window that replaces them, and a softcap; all other fields are 0 */
     ptxpack_attention_desc masked;
-    ptxpack_dtype          dtype;
+    ptxpack_dtype          dtype, kv_dtype; /* for decode: of k and v; 0: as dtype */
     int64_t                rounds, seed;
     bool                   json;
 } bench_settings;

@@ -76,7 +76,7 @@ static void report_problem(const attention_problem *p, const attention_settings 
     report_int(&r, "seed", (int64_t)p->seed);
     report_close(&r);
     report_line(&r,
-                "problem   {dtype}, batch {batch}, q {seqlen_q} rows x {heads_q} heads, kv {seqlen_kv} rows x "
+                "problem   {types}, batch {batch}, q {seqlen_q} rows x {heads_q} heads, kv {seqlen_kv} rows x "
                 "{heads_kv} heads, head_dim {head_dim}, {mask_name}");
     if (p->geometry.varlen) {
         report_line(&r, "rows      {rows_kept}");

@@ -121,7 +121,7 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
     const ptxpack_attention_desc *d = &p->attention.desc;
     ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
     attention_problem_report(&p->out, &p->attention);
-    report_line(&p->out, "problem    {dtype}, batch {batch}, {seqlen_q} x {seqlen_kv} (queries x keys), "
+    report_line(&p->out, "problem    {types}, batch {batch}, {seqlen_q} x {seqlen_kv} (queries x keys), "
                          "{heads_q} query heads on {heads_kv}, head_dim {head_dim}, {mask_name}");
     if (p->attention.geometry.varlen) {
         report_line(&p->out, "rows       {rows_kept}");

@@ -99,6 +99,7 @@ static void take_out(const ptxpack_attention_desc *d, const attention_geometry *
 {
     ptxpack_attention_lengths lengths = attention_lengths_of(a);
     attention_sequence        s = attention_lengths_sequence(d, g, &lengths, i);
+    const int64_t             size = (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
     for (int64_t row = s.keys > count ? s.keys - count : 0; row < s.keys; row++)
         for (int32_t head = 0; head < d->heads_kv; head++)
             for (int t = TENSOR_K; t <= TENSOR_V; t++) {
@@ -109,14 +110,14 @@ static void take_out(const ptxpack_attention_desc *d, const attention_geometry *
                     at = row % d->page_rows;
                 }
                 memset((uint8_t *)memory[t] +
-                           2 * (batch * tensor->batch + at * tensor->row + head * tensor->head),
-                       POISON, 2 * (size_t)d->head_dim);
+                           size * (batch * tensor->batch + at * tensor->row + head * tensor->head),
+                       POISON, (size_t)(size * d->head_dim));
             }
 }
 
 bool attention_append_draw(const ptxpack_attention_desc *d, const attention_geometry *g,
                            const attention_arrays *a, random_state *random, void *const tensors[TENSOR_O],
-                           attention_new_rows *n, const char **why)
+                           const ptxpack_descales *descales, attention_new_rows *n, const char **why)
 {
     const size_t                    bytes[TENSOR_O] = {g->tensor[TENSOR_Q].bytes, g->tensor[TENSOR_K].bytes,
                                                        g->tensor[TENSOR_V].bytes};
@@ -146,7 +147,9 @@ bool attention_append_draw(const ptxpack_attention_desc *d, const attention_geom
                                            .v_new = n->memory[NEW_V],
                                            .q = n->memory[NEW_Q],
                                            .cos = n->memory[NEW_COS],
-                                           .sin = n->memory[NEW_SIN]};
+                                           .sin = n->memory[NEW_SIN],
+                                           .k_descale = descales->k,
+                                           .v_descale = descales->v};
     *why = ptxpack_detail(NULL);
     return ptxpack_attention_reference_append(d, &in, tensors[TENSOR_Q], tensors[TENSOR_K], tensors[TENSOR_V],
                                               &lengths, NULL, NULL) == PTXPACK_OK;

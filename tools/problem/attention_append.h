@@ -36,10 +36,11 @@ typedef struct attention_new_rows {
 /* Adds the append to a descriptor that is complete otherwise; false after a line on stderr that names the option. */
 bool attention_append_describe(const char *subcommand, const attention_append_words *words,
                                const attention_arrays *a, ptxpack_attention_desc *d, attention_new_rows *n);
-/* Makes new rows for random tensors, which become what they are after the append.  False with a line in *why. */
+/* Makes new rows for random tensors, which become what they are after the append; descales of k and v of bytes.  False with a
+ * line in *why. */
 bool attention_append_draw(const ptxpack_attention_desc *d, const attention_geometry *g,
                            const attention_arrays *a, random_state *random, void *const tensors[TENSOR_O],
-                           attention_new_rows *n, const char **why);
+                           const ptxpack_descales *descales, attention_new_rows *n, const char **why);
 /* The new rows on the device, and the addresses of a launch. */
 bool attention_append_upload(struct device *gpu, attention_new_rows *n, ptxpack_attention_append_buffers *out);
 void attention_append_release(struct device *gpu, attention_new_rows *n);

@@ -284,6 +284,7 @@ void attention_lengths_fill(const ptxpack_attention_desc *d, const attention_geo
 {
     const attention_tensor   *t = &g->tensor[tensor];
     ptxpack_attention_lengths lengths = attention_lengths_of(a);
+    ptxpack_dtype             type = attention_tensor_type(d, tensor);
     bool                      keys = tensor != TENSOR_Q, paged = keys && d->kv_rows == PTXPACK_ROWS_PAGED;
     memset(memory, POISON, t->bytes);
     for (int32_t i = 0; i < d->batch; i++) {
@@ -296,7 +297,7 @@ void attention_lengths_fill(const ptxpack_attention_desc *d, const attention_geo
             }
             for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
                 size_t element = (size_t)(batch * t->batch + at * t->row + head * t->head);
-                random_normal(random, d->dtype, (uint8_t *)memory + element * ptxpack_dtype_bytes(d->dtype),
+                random_normal(random, type, (uint8_t *)memory + element * ptxpack_dtype_bytes(type),
                               (size_t)attention_columns(d, tensor));
             }
         }

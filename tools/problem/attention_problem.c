@@ -34,6 +34,24 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .dtype = "f16"};
 }
 
+/* The type of k and v, and how many descales they have. */
+static bool parse_bytes(const attention_settings *s, ptxpack_attention_desc *d)
+{
+    const char *descales = s->descales != NULL ? s->descales : "sequence";
+    d->kv_dtype = s->kv_dtype != NULL ? ptxpack_dtype_of(s->kv_dtype) : (ptxpack_dtype)0;
+    if (s->kv_dtype != NULL && d->kv_dtype != PTXPACK_E4M3 && d->kv_dtype != PTXPACK_INT8)
+        return REFUSE("--kv-dtype: \"%s\" is not e4m3 or int8", s->kv_dtype);
+    if (s->descales != NULL && s->kv_dtype == NULL)
+        return REFUSE("--descales goes with --kv-dtype");
+    if (strcmp(descales, "head") == 0)
+        d->options |= PTXPACK_DESCALES_HEAD;
+    else if (strcmp(descales, "tensor") == 0)
+        d->options |= PTXPACK_DESCALES_TENSOR;
+    else if (strcmp(descales, "sequence") != 0)
+        return REFUSE("--descales: \"%s\" is not sequence, head or tensor", descales);
+    return true;
+}
+
 static bool parse_words(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -43,7 +61,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     if (!p->bhsd && strcmp(s->layout, "bshd") != 0)
         return REFUSE("--layout: \"%s\" is neither bshd nor bhsd", s->layout);
     d->dtype = ptxpack_dtype_of(s->dtype);
-    if (d->dtype == 0)
+    if (d->dtype == 0 || d->dtype == PTXPACK_INT8)
         return REFUSE("--dtype: \"%s\" is not f16, bf16 or e4m3", s->dtype);
     if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
@@ -77,7 +95,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         d->split_rows = ATTENTION_PARTS + (int32_t)s->parts + (s->pack == 1 ? ATTENTION_PACK : 0);
     d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */
     d->softcap = (float)s->softcap;
-    return true;
+    return parse_bytes(s, d);
 }
 
 static bool parse_lists(const attention_settings *s, attention_problem *p)
@@ -124,7 +142,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
         return REFUSE("%s", line);
     for (int i = 0; i < TENSOR_COUNT; i++)
         p->elements[i] = g->tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
-    p->descale_count = g->descale_bytes / sizeof(float);
+    p->descale_count[TENSOR_Q] = g->q_descale_bytes / sizeof(float);
+    p->descale_count[TENSOR_K] = p->descale_count[TENSOR_V] = g->descale_bytes / sizeof(float);
     p->lse_count = g->lse_bytes / sizeof(float);
     return true;
 }
@@ -169,14 +188,19 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
            settle(s, p);
 }
 
-/* Makes descales for fp8 inputs. */
+/* Makes descales for inputs of bytes; those of int8 undo what random_normal does. */
 static bool make_descales(const attention_settings *s, attention_problem *p, random_state *random)
 {
-    for (int i = TENSOR_Q; i < TENSOR_O && p->descale_count > 0; i++) {
-        p->descale[i] = (float *)calloc(p->descale_count, sizeof(float));
+    for (int i = TENSOR_Q; i < TENSOR_O; i++) {
+        const size_t count = p->descale_count[i];
+        if (count == 0)
+            continue;
+        p->descale[i] = (float *)calloc(count, sizeof(float));
         if (p->descale[i] == NULL)
-            return REFUSE("no memory for %zu descales", p->descale_count);
-        random_scales(random, p->descale[i], p->descale_count);
+            return REFUSE("no memory for %zu descales", count);
+        random_scales(random, p->descale[i], count);
+        for (size_t k = 0; k < count && attention_tensor_type(&p->desc, i) == PTXPACK_INT8; k++)
+            p->descale[i][k] /= 32;
     }
     p->descales = (ptxpack_descales){p->descale[TENSOR_Q], p->descale[TENSOR_K], p->descale[TENSOR_V]};
     return true;
@@ -191,28 +215,31 @@ static int make_random(const attention_settings *s, attention_problem *p)
     if (!attention_lengths_draw(d, &p->geometry, &random, &p->arrays))
         return command_fail(s->subcommand, "no memory for the lengths");
     for (int i = TENSOR_Q; i <= (p->geometry.values_in_keys ? TENSOR_K : TENSOR_V); i++) {
-        p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(d->dtype));
+        p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(attention_tensor_type(d, i)));
         if (p->tensor[i] == NULL)
             return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
                                 attention_tensor_names[i]);
         if (p->geometry.varlen)
             attention_lengths_fill(d, &p->geometry, &p->arrays, i, &random, p->tensor[i]);
         else
-            random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
+            random_normal(&random, attention_tensor_type(d, i), p->tensor[i], p->elements[i]);
     }
     attention_heads_draw(d, &p->heads, &random, &p->arrays);
     const char *why;
+    if (!make_descales(s, p, &random))
+        return COMMAND_FAILED;
     if (p->fresh.given &&
-        !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->fresh, &why))
+        !attention_append_draw(d, &p->geometry, &p->arrays, &random, p->tensor, &p->descales, &p->fresh, &why))
         return command_fail(s->subcommand, "%s", why);
-    return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
+    return COMMAND_OK;
 }
 
 /* Whether a number is finite but rounds to infinity in the type. */
 static bool beyond_range(ptxpack_dtype type, float value)
 {
-    return type == PTXPACK_E4M3 ? fabsf(value) >= 464 /* half a step above the largest */
-                                : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value)));
+    return type == PTXPACK_E4M3   ? fabsf(value) >= 464 /* half a step above the largest */
+           : type == PTXPACK_INT8 ? fabsf(value) >= 128
+                                  : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value)));
 }
 
 /* Converts float32 to the element type, in place: each result lies before the next input.  Finite elements must
@@ -295,8 +322,9 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     random_state random = random_start(p->seed);
     bool         ok = true;
     for (int i = 0; i < 3 && ok; i++) {
-        ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
-             (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
+        const ptxpack_dtype type = attention_tensor_type(&p->desc, i);
+        ok = load_tensor(s, paths[i], type, &arrays[i]) &&
+             (!s->verify || can_verify(s, paths[i], type, &arrays[i]));
         p->tensor[i] = arrays[i].data; /* the problem frees it */
     }
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
@@ -315,7 +343,11 @@ size_t attention_problem_bytes(const attention_problem *p, int tensor)
 void attention_problem_report(report *r, const attention_problem *p)
 {
     const ptxpack_attention_desc *d = &p->desc;
+    const bool                    bytes = attention_has_bytes(d);
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
+    report_text(r, "kv_dtype", "%s", ptxpack_dtype_name(attention_kv_type(d)));
+    report_text(r, "types", "%s%s%s", ptxpack_dtype_name(d->dtype), bytes ? " with k and v of " : "",
+                bytes ? ptxpack_dtype_name(d->kv_dtype) : "");
     report_int(r, "batch", d->batch);
     report_int(r, "seqlen_q", d->seqlen_q);
     report_int(r, "seqlen_kv", d->seqlen_kv);

@@ -19,6 +19,10 @@
 #define PACK_OPTION_HELP \
     "0 or 1  1: tiles have rows of several query heads that share a key head, where the kernel can"
 
+#define KV_DTYPE_OPTION_HELP "e4m3|int8  of k and v: bytes, with descales (default: as dtype)"
+#define DESCALES_OPTION_HELP \
+    "sequence|head|tensor  of k and v of bytes: one for each key head of each sequence (default), ..."
+
 /* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {
     const char *subcommand;          /* named in lines on stderr */
@@ -30,7 +34,7 @@ typedef struct attention_settings {
     attention_mask_words    mask;
     attention_lengths_words lengths;
     attention_append_words  append;
-    const char             *layout, *dtype, *cpu, *device;
+    const char             *layout, *dtype, *kv_dtype, *descales, *cpu, *device;
     double                  scale, softcap;
     attention_head_words    heads;
     attention_hook_words    hooks;
@@ -66,6 +70,8 @@ typedef struct attention_settings {
         {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
         {"split-rows", OPTION_INT, &(s)->split_rows, SPLIT_ROWS_OPTION_HELP},                                 \
         {"pack", OPTION_INT, &(s)->pack, PACK_OPTION_HELP},                                                   \
+        {"kv-dtype", OPTION_TEXT, &(s)->kv_dtype, KV_DTYPE_OPTION_HELP},                                      \
+        {"descales", OPTION_TEXT, &(s)->descales, DESCALES_OPTION_HELP},                                      \
         {"lengths", OPTION_TEXT, &(s)->lengths.lengths, LENGTHS_OPTION_HELP},                                 \
         {"lengths-q", OPTION_TEXT, &(s)->lengths.lengths_q, LENGTHS_Q_OPTION_HELP},                           \
         {"rows-q", OPTION_TEXT, &(s)->lengths.rows_q, ROWS_Q_OPTION_HELP},                                    \
@@ -92,8 +98,8 @@ typedef struct attention_problem {
     void                  *tensor[TENSOR_COUNT];
     float                 *descale[TENSOR_O]; /* of q, k and v; NULL: all are 1 */
     ptxpack_descales       descales;          /* the same descales */
-    size_t                 descale_count;     /* of each, with PTXPACK_E4M3 */
-    float                 *lse;               /* [batch][heads_q][seqlen_q]; packed q: [heads_q][rows_q] */
+    size_t                 descale_count[TENSOR_O];
+    float                 *lse; /* [batch][heads_q][seqlen_q]; packed q: [heads_q][rows_q] */
     size_t                 elements[TENSOR_COUNT], lse_count;
     uint64_t               seed;
     double                 ms;       /* of one launch, or of the reference */

@@ -98,7 +98,6 @@ int attention_run_row(device *gpu, attention_problem *p, const attention_setting
     ptxpack_attention_append_buffers append;
     uint64_t                        *addresses[TENSOR_O] = {&b.q, &b.k, &b.v};
     uint64_t                        *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
-    size_t                           scale_bytes = p->descale_count * sizeof(float);
     double                           started = now_ms();
     announce(gpu, p);
     p->emulated = gpu->emulated;
@@ -114,8 +113,9 @@ int attention_run_row(device *gpu, attention_problem *p, const attention_setting
         b.append = &append;
     }
     for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
-        ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
-                                       device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
+        ok = p->descale[i] == NULL ||
+             (device_alloc(gpu, scales[i], p->descale_count[i] * sizeof(float)) &&
+              device_upload(gpu, *scales[i], p->descale[i], p->descale_count[i] * sizeof(float)));
     ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
          device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) && upload_arrays(gpu, p, &b) &&
          attention_hooks_upload(gpu, &p->hooks, b.aux) &&

@@ -29,6 +29,7 @@ uint64_t random_below(random_state *random, uint64_t limit)
 
 void random_normal(random_state *random, ptxpack_dtype type, void *out, size_t count)
 {
+    const float unit = type == PTXPACK_INT8 ? 32 : 1;
     for (size_t i = 0; i < count; i += 2) {
         float x, y, square;
         do { /* find a point in the unit circle */
@@ -37,7 +38,7 @@ void random_normal(random_state *random, ptxpack_dtype type, void *out, size_t c
             y = (float)(int32_t)(uint32_t)(bits >> 32) * 0x1p-31f;
             square = x * x + y * y;
         } while (square >= 1 || square == 0);
-        float factor = sqrtf(-2 * logf(square) / square);
+        float factor = unit * sqrtf(-2 * logf(square) / square);
         ptxpack_set_element(type, out, i, x * factor);
         if (i + 1 < count)
             ptxpack_set_element(type, out, i + 1, y * factor);

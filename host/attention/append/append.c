@@ -24,7 +24,11 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)problem->desc;
     bool                                 pairs = (d->options & PTXPACK_ROPE_PAIRS) != 0;
     (void)layout;
-    symbol_add(list, "BF16", d->rotary_dim != 0 && d->dtype == PTXPACK_BF16); /* a copy has no type */
+    symbol_add(list, "KV_E4M3", d->kv_dtype == PTXPACK_E4M3);
+    symbol_add(list, "KV_INT8", d->kv_dtype == PTXPACK_INT8);
+    symbol_add(list, "BF16",
+               (d->rotary_dim != 0 || append_has_bytes(d)) &&
+                   d->dtype == PTXPACK_BF16); /* a copy has no type */
     symbol_add(list, "PAGED", d->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "ROPE_HALVES", d->rotary_dim != 0 && !pairs);
     symbol_add(list, "ROPE_PAIRS", d->rotary_dim != 0 && pairs);
@@ -87,6 +91,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         .last_position = d->positions - 1,
         .table_row = (uint32_t)d->rotary_dim, /* half as many elements of two bytes */
         .q_step = (d->options & PTXPACK_ROPE_Q_AT_START) != 0 ? 0 : 1,
+        .descale_batch = (uint32_t)(append_descale_batch(d) * (int64_t)sizeof(float)),
+        .descale_head = (uint32_t)(append_descale_head(d) * (int64_t)sizeof(float)),
     };
     head->grid[0] = (plan->arguments.units - 1) / l->threads + 1;
     return PTXPACK_OK;
@@ -112,6 +118,8 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->row_map = append_array(g, b, APPEND_ROW_MAP);
     to->left_pad = append_array(g, b, APPEND_LEFT_PAD);
     to->page_table = append_array(g, b, APPEND_PAGE_TABLE);
+    to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
+    to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
     return PTXPACK_OK;
 }
 
@@ -141,7 +149,9 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
 
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
-    return plan_row_takes(row, ((const ptxpack_attention_append_desc *)desc)->dtype);
+    const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)desc;
+    return plan_row_takes(row, d->dtype) &&
+           (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1) == append_has_bytes(d);
 }
 
 static void describe(const void *desc, char *text, size_t size)
@@ -149,13 +159,15 @@ static void describe(const void *desc, char *text, size_t size)
     snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_attention_append_desc *)desc)->dtype));
 }
 
-/* The index is 3 paged + the kind of rotary embedding. */
+/* The index is 3 paged + the kind of rotary embedding; of bytes there are as many again, of int8. */
 enum { ROTARIES = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
     static const char *const      rotaries[ROTARIES] = {"", " halves", " pairs"};
-    bool                          paged = index / ROTARIES != 0;
+    const bool                    bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
+    const bool                    int8 = bytes && (corner ? index == 4 : index / ROTARIES > 1);
+    bool                          paged = index / ROTARIES % 2 != 0;
     unsigned                      rotary = index % ROTARIES;
     ptxpack_attention_append_desc d = {.size = sizeof d,
                                        .dtype = dtype,
@@ -170,9 +182,14 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                        .rows_kv = paged ? 64 : 0,
                                        .page_rows = paged ? 16 : 0,
                                        .table_width = paged ? 64 : 0,
-                                       .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0};
-    (void)row, (void)corner;
-    snprintf(name, size, " %s%s", paged ? "pages" : "dense", rotaries[rotary]);
+                                       .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0,
+                                       .kv_dtype = int8    ? PTXPACK_INT8
+                                                   : bytes ? PTXPACK_E4M3
+                                                           : (ptxpack_dtype)0};
+    snprintf(name, size, " %s%s%s", paged ? "pages" : "dense", rotaries[rotary],
+             int8    ? " int8"
+             : bytes ? " e4m3"
+                     : "");
     *(ptxpack_attention_append_desc *)desc = d;
 }
 
@@ -182,12 +199,20 @@ static ptxpack_status check(const plan_head *head, const void *buffers, char lin
                         (const ptxpack_attention_append_buffers *)buffers, line);
 }
 
-/* What comes with a launch; before `launch` was there it ended there. */
+/* Before `kv_dtype` was there it ended there. */
+const plan_struct append_desc_struct = {
+    .name = "desc",
+    .type = "ptxpack_attention_append_desc",
+    .size = sizeof(ptxpack_attention_append_desc),
+    .older = {offsetof(ptxpack_attention_append_desc, kv_dtype)},
+};
+/* What comes with a launch; it ended before `launch`, and before descales. */
 const plan_struct append_buffers_struct = {
     .name = "buffers",
     .type = "ptxpack_attention_append_buffers",
     .size = sizeof(ptxpack_attention_append_buffers),
-    .older = {offsetof(ptxpack_attention_append_buffers, launch)},
+    .older = {offsetof(ptxpack_attention_append_buffers, launch),
+              offsetof(ptxpack_attention_append_buffers, k_descale)},
     .launch_at = offsetof(ptxpack_attention_append_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_append_buffers) <= sizeof(plan_room),
@@ -211,7 +236,7 @@ const plan_op append_op = {
     .describe = describe,
     .buffers = &append_buffers_struct,
     .check = check,
-    .builds = 2 * ROTARIES,
+    .builds = 4 * ROTARIES,
     .build = build,
 };
 
@@ -220,10 +245,16 @@ ptxpack_status ptxpack_attention_append_plan_row(ptxpack *handle, const ptxpack_
                                                  const ptxpack_variant          *row,
                                                  ptxpack_attention_append_plan **plan)
 {
-    plan_head *made;
+    ptxpack_attention_append_desc whole;
+    plan_head                    *made;
+    char                          line[PLAN_LINE];
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&append_op, handle, desc, row, &made);
+    *plan = NULL;
+    ptxpack_status status = plan_whole(&append_desc_struct, desc, &whole, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    status = plan_create(&append_op, handle, &whole, row, &made);
     *plan = (ptxpack_attention_append_plan *)made;
     return status;
 }

@@ -41,7 +41,11 @@
     X(S, uint32_t, table_width, "ARG_TABLE_WIDTH")                                                                  \
     X(S, int32_t,  last_position, "ARG_LAST_POSITION") /* of cos and sin */                                         \
     X(S, uint32_t, table_row,   "ARG_TABLE_ROW")   /* bytes of a row of cos or sin */                               \
-    X(S, uint32_t, q_step,      "ARG_Q_STEP")      /* positions from one row of q to the next: 1 or 0 */
+    X(S, uint32_t, q_step,      "ARG_Q_STEP")      /* positions from one row of q to the next: 1 or 0 */            \
+    X(S, uint64_t, k_descale,   "ARG_K_DESCALE")   /* from here on where k and v are bytes; 0: ones */              \
+    X(S, uint64_t, v_descale,   "ARG_V_DESCALE")                                                                    \
+    X(S, uint32_t, descale_batch, "ARG_DESCALE_BATCH") /* bytes from a sequence's to the next one's */              \
+    X(S, uint32_t, descale_head, "ARG_DESCALE_HEAD") /* .. from a key head's */
 /* clang-format on */
 ARGUMENT_STRUCT(APPEND_ARGUMENTS, append_arguments);
 #endif

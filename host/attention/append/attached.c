@@ -36,11 +36,12 @@ static ptxpack_status take_option(const char *name, uint32_t bit, const char *ot
 
 static ptxpack_status take_cache(const ptxpack_attention_desc *d, ptxpack_attention_append_desc *a, char *line)
 {
-    int32_t dtype = (int32_t)a->dtype, kv_rows = (int32_t)a->kv_rows;
+    int32_t dtype = (int32_t)a->dtype, kv_rows = (int32_t)a->kv_rows, kv_dtype = (int32_t)a->kv_dtype;
     const struct {
         const char *name;
         int32_t    *field, own;
     } fields[] = {{"dtype", &dtype, (int32_t)d->dtype},
+                  {"kv_dtype", &kv_dtype, (int32_t)d->kv_dtype},
                   {"batch", &a->batch, d->batch},
                   {"seqlen_kv", &a->seqlen_kv, d->seqlen_kv},
                   {"heads_kv", &a->heads_kv, d->heads_kv},
@@ -56,6 +57,8 @@ static ptxpack_status take_cache(const ptxpack_attention_desc *d, ptxpack_attent
     }
     a->dtype = (ptxpack_dtype)dtype;
     a->kv_rows = (ptxpack_rows)kv_rows;
+    a->kv_dtype = (ptxpack_dtype)kv_dtype;
+    a->options |= d->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD);
     return take_option("PTXPACK_ROW_MAP", PTXPACK_ROW_MAP, "PTXPACK_ROW_MAP", PTXPACK_ROW_MAP, d, a, line);
 }
 
@@ -83,8 +86,8 @@ static void take_strides(ptxpack_strides *strides, const ptxpack_strides *own)
 }
 
 /* Strides of both, with every default filled in. */
-static ptxpack_status compare_strides(const attention_geometry *g, const append_geometry *a, int64_t bytes,
-                                      char *line)
+static ptxpack_status compare_strides(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                      const append_geometry *a, char *line)
 {
     static const char *const dimensions[MEMORY_DIMENSIONS] = {"batch", "row", "head"};
     static const struct {
@@ -94,6 +97,7 @@ static ptxpack_status compare_strides(const attention_geometry *g, const append_
         const memory_tensor    *t = &a->tensor[pairs[i].append];
         const attention_tensor *own = &g->tensor[pairs[i].attention];
         const int64_t           wanted[MEMORY_DIMENSIONS] = {own->batch, own->row, own->head};
+        const int64_t bytes = (int64_t)ptxpack_dtype_bytes(attention_tensor_type(d, pairs[i].attention));
         for (int k = 0; k < MEMORY_DIMENSIONS && t->bytes != 0; k++)
             if (t->stride[k] != wanted[k] * bytes)
                 return refuse(line, "append: %s.%s is %lld, but %s.%s of the attention is %lld",
@@ -113,12 +117,11 @@ ptxpack_status attached_describe(const ptxpack_attention_desc *d, ptxpack_attent
     ptxpack_status     status = ptxpack_attention_resolve(d, &g, line);
     if (status != PTXPACK_OK)
         return status;
-    if (d->append->size != sizeof *a)
-        return refuse(line, "append: size is %u; sizeof(ptxpack_attention_append_desc) is %zu",
-                      (unsigned)d->append->size, sizeof *a);
+    status = name_line(plan_whole(&append_desc_struct, d->append, a, own), own, line);
+    if (status != PTXPACK_OK)
+        return status;
     if ((d->options & PTXPACK_LENGTHS_KV) == 0)
         return refuse(line, "options do not have PTXPACK_LENGTHS_KV, which an append needs");
-    *a = *d->append;
     status = take_cache(d, a, line);
     if (status == PTXPACK_OK && a->heads_q != 0)
         status = take_q(d, a, line);
@@ -132,8 +135,7 @@ ptxpack_status attached_describe(const ptxpack_attention_desc *d, ptxpack_attent
         take_strides(&a->q, &a->q_out);
     }
     status = name_line(append_resolve(a, &geometry, own), own, line);
-    return status == PTXPACK_OK ? compare_strides(&g, &geometry, (int64_t)ptxpack_dtype_bytes(d->dtype), line)
-                                : status;
+    return status == PTXPACK_OK ? compare_strides(d, &g, &geometry, line) : status;
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */
@@ -175,6 +177,8 @@ static ptxpack_status take_addresses(const attention_geometry *g, const append_g
          a->array_bytes[APPEND_LEFT_PAD] != 0, true},
         {"page_table", &out->page_table, "page_table", b->page_table, a->array_bytes[APPEND_PAGE_TABLE] != 0,
          false},
+        {"k_descale", &out->k_descale, "k_descale", b->k_descale, a->descale_bytes != 0, false},
+        {"v_descale", &out->v_descale, "v_descale", b->v_descale, a->descale_bytes != 0, false},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         ptxpack_status status = !all[i].wanted ? PTXPACK_OK

@@ -26,9 +26,24 @@ static ptxpack_status check_extents(const ptxpack_attention_append_desc *d, char
         if (extents[i].value < extents[i].least)
             return refuse(line, "%s is %d; it must be at least %d", extents[i].name, (int)extents[i].value,
                           (int)extents[i].least);
-    if (d->head_dim < PIECE || d->head_dim % PIECE != 0 || d->head_dim > MOST_DIM)
-        return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, (int)PIECE,
+    const int step = append_has_bytes(d) ? 2 * PIECE : PIECE;
+    if (d->head_dim < step || d->head_dim % step != 0 || d->head_dim > MOST_DIM)
+        return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, step,
                       (int)MOST_DIM);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check_kv_dtype(const ptxpack_attention_append_desc *d, char *line)
+{
+    const uint32_t shapes = d->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD);
+    if (append_has_bytes(d) && d->kv_dtype != PTXPACK_E4M3 && d->kv_dtype != PTXPACK_INT8)
+        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype", (int)d->kv_dtype);
+    if (d->reserved != 0)
+        return refuse(line, "reserved is %u; it must be 0", (unsigned)d->reserved);
+    if (shapes != 0 && !append_has_bytes(d))
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype");
+    if (shapes == (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD))
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other");
     return PTXPACK_OK;
 }
 
@@ -61,7 +76,7 @@ static ptxpack_status check_count(const char *name, int32_t value, bool wanted, 
 static ptxpack_status check_rows(const ptxpack_attention_append_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD | PTXPACK_LENGTHS_NEW | PTXPACK_ROPE_PAIRS |
-                           PTXPACK_ROPE_Q_AT_START;
+                           PTXPACK_ROPE_Q_AT_START | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
     bool paged = d->kv_rows == PTXPACK_ROWS_PAGED, mapped = (d->options & PTXPACK_ROW_MAP) != 0;
     if (d->new_rows != PTXPACK_ROWS_DENSE && d->new_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "new_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->new_rows);
@@ -96,7 +111,9 @@ static ptxpack_status check_fields(const ptxpack_attention_append_desc *d, char 
                       sizeof *d);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return refuse(line, "dtype %d is neither PTXPACK_F16 nor PTXPACK_BF16", (int)d->dtype);
-    ptxpack_status status = check_extents(d, line);
+    ptxpack_status status = check_kv_dtype(d, line);
+    if (status == PTXPACK_OK)
+        status = check_extents(d, line);
     if (status == PTXPACK_OK)
         status = check_rotary(d, line);
     return status == PTXPACK_OK ? check_rows(d, line) : status;
@@ -114,7 +131,7 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_append_desc *d, int
                                     .extent = {packed ? 1 : d->batch, packed ? d->rows_new : d->seqlen_new, d->heads_kv},
                                     .stride = {s->batch, s->row, s->head},
                                     .elements = d->head_dim,
-                                    .element_bytes = ptxpack_dtype_bytes(d->dtype)};
+                                    .element_bytes = ptxpack_dtype_bytes(cache ? append_kv_type(d) : d->dtype)};
     if (cache) {
         shape.extent[MEMORY_BATCH] = d->rows_kv != 0 ? d->rows_kv : d->batch;
         shape.extent[MEMORY_ROW] = d->kv_rows == PTXPACK_ROWS_PAGED ? d->page_rows : d->seqlen_kv;
@@ -144,6 +161,10 @@ ptxpack_status append_resolve(const ptxpack_attention_append_desc *d, append_geo
     out->array_bytes[APPEND_LEFT_PAD] = (d->options & PTXPACK_LEFT_PAD) != 0 ? each : 0;
     out->array_bytes[APPEND_PAGE_TABLE] = each * (uint64_t)d->table_width;
     out->table_bytes = (uint64_t)d->positions * (uint64_t)d->rotary_dim / 2 * ptxpack_dtype_bytes(d->dtype);
+    out->descale_bytes = !append_has_bytes(d)
+                             ? 0
+                             : sizeof(float) * (uint64_t)((append_descale_batch(d) != 0 ? d->batch : 1) *
+                                                          (append_descale_head(d) != 0 ? d->heads_kv : 1));
     out->rotated = pairs ? turned : turned / 2;
     out->head_units = pairs ? pieces : pieces - turned / 2;
     out->rows = d->new_rows == PTXPACK_ROWS_PACKED ? d->rows_new : (int64_t)d->batch * d->seqlen_new;
@@ -175,7 +196,7 @@ static bool may_overlap(const append_geometry *g, int written, int other, bool s
 void append_list_memory(const append_geometry *g, const ptxpack_attention_append_buffers *b,
                         memory_range ranges[APPEND_RANGES])
 {
-    enum { COS = APPEND_TENSORS, SIN, ARRAYS };
+    enum { COS = APPEND_TENSORS, SIN, ARRAYS, K_DESCALE = ARRAYS + APPEND_ARRAYS };
     const uint64_t tensors[APPEND_TENSORS] = {b->k_new, b->v_new, b->q, b->k, b->v, b->q_out};
     for (int i = 0; i < APPEND_TENSORS; i++) {
         uint64_t bytes = g->tensor[i].bytes;
@@ -184,6 +205,9 @@ void append_list_memory(const append_geometry *g, const ptxpack_attention_append
     bool rotated = g->table_bytes != 0;
     ranges[COS] = (memory_range){"cos", rotated ? b->cos : 0, g->table_bytes, 16, !rotated};
     ranges[SIN] = (memory_range){"sin", rotated ? b->sin : 0, g->table_bytes, 16, !rotated};
+    const uint64_t scales = g->descale_bytes;
+    ranges[K_DESCALE] = (memory_range){"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true};
+    ranges[K_DESCALE + 1] = (memory_range){"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true};
     for (int i = 0; i < APPEND_ARRAYS; i++)
         ranges[ARRAYS + i] = (memory_range){append_array_names[i], append_array(g, b, i), g->array_bytes[i], 4,
                                             g->array_bytes[i] == 0};

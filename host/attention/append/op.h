@@ -26,6 +26,7 @@ typedef struct append_geometry {
     memory_tensor tensor[APPEND_TENSORS];     /* those of q have 0 bytes when there is no q */
     uint64_t      array_bytes[APPEND_ARRAYS]; /* 0: not asked for */
     uint64_t      table_bytes;                /* of cos, and of sin */
+    uint64_t      descale_bytes;              /* of k's, and of v's; 0 without kv_dtype */
     /* A thread does one unit: 16 bytes of a head, or two times 16 where element j is rotated with j + rotary_dim / 2. */
     int32_t head_units, rotated; /* of a head of K or Q; the first ones are rotated */
     int64_t rows;                /* of k_new in memory */
@@ -43,12 +44,31 @@ extern const plan_op append_op; /* its descriptor is a ptxpack_attention_append_
 /* PTXPACK_E_ARG, with the line of the field */
 ptxpack_status append_resolve(const ptxpack_attention_append_desc *desc, append_geometry *out,
                               char line[PLAN_LINE]);
+/* The type of k and v; whether it is not that of the new rows. */
+static inline ptxpack_dtype append_kv_type(const ptxpack_attention_append_desc *desc)
+{
+    return desc->kv_dtype != 0 ? desc->kv_dtype : desc->dtype;
+}
+static inline bool append_has_bytes(const ptxpack_attention_append_desc *desc)
+{
+    return append_kv_type(desc) != desc->dtype;
+}
+/* From one sequence, or one key head, to the next in the descales of k and v. */
+static inline int64_t append_descale_batch(const ptxpack_attention_append_desc *desc)
+{
+    return (desc->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD)) != 0 ? 0 : desc->heads_kv;
+}
+static inline int64_t append_descale_head(const ptxpack_attention_append_desc *desc)
+{
+    return (desc->options & PTXPACK_DESCALES_TENSOR) != 0 ? 0 : 1;
+}
+extern const plan_struct append_desc_struct;
 /* What comes with a launch; and the same for its addresses. */
 extern const plan_struct append_buffers_struct;
 ptxpack_status append_check(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers,
                             char line[PLAN_LINE]);
-/* What a launch reads and writes: the tensors, cos and sin, the arrays. */
-enum { APPEND_RANGES = APPEND_TENSORS + 2 + APPEND_ARRAYS };
+/* What a launch reads and writes: the tensors, cos and sin, the arrays, the descales. */
+enum { APPEND_RANGES = APPEND_TENSORS + 2 + APPEND_ARRAYS + 2 };
 void append_list_memory(const append_geometry *geometry, const ptxpack_attention_append_buffers *buffers,
                         memory_range ranges[APPEND_RANGES]);
 /* Array `id` of the buffers, if the geometry asks for it; otherwise 0. */

@@ -56,10 +56,11 @@ append_place append_place_of(const ptxpack_attention_append_desc *d, const ptxpa
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
-/* The index of the first element of a head. */
-static int64_t index_of(const memory_tensor *t, int64_t batch, int64_t row, int64_t head)
+/* The index of the first element of a head, of elements of `bytes` each. */
+static int64_t index_of(const memory_tensor *t, int64_t batch, int64_t row, int64_t head, int64_t bytes)
 {
-    return (batch * t->stride[MEMORY_BATCH] + row * t->stride[MEMORY_ROW] + head * t->stride[MEMORY_HEAD]) / 2;
+    return (batch * t->stride[MEMORY_BATCH] + row * t->stride[MEMORY_ROW] + head * t->stride[MEMORY_HEAD]) /
+           bytes;
 }
 
 /* Element `e` of a head that begins at `at`, rotated by the position's row of cos and sin. */
@@ -81,9 +82,28 @@ static double rotated(const ptxpack_attention_append_desc *d, const ptxpack_atte
 
 /* Where rows are written: as doubles, or rounded to elements of the type, or nowhere. */
 typedef struct append_target {
-    double *exact;
-    void   *elements;
+    double       *exact;
+    void         *elements;
+    ptxpack_dtype type;    /* of the elements; 0: as the new rows */
+    const float  *descale; /* of this sequence, where they are bytes; NULL: ones */
+    int64_t       apart;   /* those of heads */
 } append_target;
+
+static void set_element(const ptxpack_attention_append_desc *d, const append_target *to, int64_t at,
+                        int32_t head, double value)
+{
+    const bool          bytes = to->type != 0 && to->type != d->dtype;
+    const ptxpack_dtype type = bytes ? to->type : d->dtype;
+    float               rounded = (float)value;
+    if (bytes) {
+        rounded = ptxpack_to_float(d->dtype, ptxpack_from_float(d->dtype, rounded));
+        rounded /= to->descale != NULL ? to->descale[head * to->apart] : 1;
+    }
+    if (to->exact != NULL)
+        to->exact[at] = bytes ? (double)ptxpack_to_float(type, ptxpack_from_float(type, rounded)) : value;
+    if (to->elements != NULL)
+        ptxpack_set_element(type, to->elements, (size_t)at, rounded);
+}
 
 /* One row of all heads of K or Q, or with `position` below 0 of V; q may be in place. */
 static void copy_row(const ptxpack_attention_append_desc *d, const ptxpack_attention_append_inputs *in,
@@ -93,14 +113,14 @@ static void copy_row(const ptxpack_attention_append_desc *d, const ptxpack_atten
 {
     double head[APPEND_MOST_DIM];
     for (int32_t h = 0; h < heads; h++) {
-        int64_t at = index_of(ft, from_batch, from_row, h), place = index_of(tt, to_batch, to_row, h);
+        const int64_t at = index_of(ft, from_batch, from_row, h, 2);
+        const int64_t place = index_of(tt, to_batch, to_row, h,
+                                       to->type != 0 ? (int64_t)ptxpack_dtype_bytes(to->type) : 2);
         for (int32_t e = 0; e < d->head_dim; e++)
             head[e] = position < 0 ? ptxpack_element(d->dtype, from, (size_t)(at + e))
                                    : rotated(d, in, from, at, e, position);
-        for (int32_t e = 0; e < d->head_dim && to->exact != NULL; e++)
-            to->exact[place + e] = head[e];
-        for (int32_t e = 0; e < d->head_dim && to->elements != NULL; e++)
-            ptxpack_set_element(d->dtype, to->elements, (size_t)(place + e), (float)head[e]);
+        for (int32_t e = 0; e < d->head_dim; e++)
+            set_element(d, to, place + e, h, head[e]);
     }
 }
 
@@ -125,7 +145,7 @@ static ptxpack_status check_inputs(const ptxpack_attention_append_desc   *d,
 }
 
 static ptxpack_status append(const ptxpack_attention_append_desc *d, const ptxpack_attention_append_inputs *in,
-                             const append_target *k, const append_target *v, const append_target *q_out)
+                             append_target *k, append_target *v, const append_target *q_out)
 {
     char                 line[PLAN_LINE];
     append_geometry      g;
@@ -142,7 +162,11 @@ static ptxpack_status append(const ptxpack_attention_append_desc *d, const ptxpa
             return ptxpack_fail(NULL, status, "%s", line);
         for (int64_t row = 0; row < count; row++) {
             append_place p = append_place_of(d, in, i, count, row);
-            int64_t      batch = packed ? 0 : i, from = first + row;
+            k->type = v->type = append_kv_type(d);
+            k->descale = in->k_descale != NULL ? in->k_descale + i * append_descale_batch(d) : NULL;
+            v->descale = in->v_descale != NULL ? in->v_descale + i * append_descale_batch(d) : NULL;
+            k->apart = v->apart = append_descale_head(d);
+            int64_t batch = packed ? 0 : i, from = first + row;
             if (!p.dropped) {
                 copy_row(d, in, d->heads_kv, in->k_new, &t[APPEND_K_NEW], batch, from, k, &t[APPEND_K], p.batch,
                          p.row, d->rotary_dim != 0 ? p.position : -1);
@@ -161,8 +185,12 @@ ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append
                                                   const ptxpack_attention_append_inputs *inputs, double *k,
                                                   double *v, double *q_out)
 {
-    const append_target to[] = {{k, NULL}, {v, NULL}, {q_out, NULL}};
-    return append(desc, inputs, &to[0], &to[1], &to[2]);
+    append_target                 to[] = {{.exact = k}, {.exact = v}, {.exact = q_out}};
+    ptxpack_attention_append_desc whole;
+    char                          line[PLAN_LINE];
+    ptxpack_status                status = plan_whole(&append_desc_struct, desc, &whole, line);
+    return status == PTXPACK_OK ? append(&whole, inputs, &to[0], &to[1], &to[2])
+                                : ptxpack_fail(NULL, status, "%s", line);
 }
 
 /* The arrays that `in` leaves out are those of the attention. */
@@ -186,7 +214,7 @@ ptxpack_status ptxpack_attention_reference_append(const ptxpack_attention_desc  
     ptxpack_attention_append_desc   d;
     ptxpack_attention_append_inputs in;
     char                            line[PLAN_LINE];
-    const append_target             to[] = {{NULL, k}, {NULL, v}, {NULL, q}};
+    append_target                   to[] = {{.elements = k}, {.elements = v}, {.elements = q}};
     ptxpack_status                  status = attention_whole_desc(desc, &whole, line);
     if (status == PTXPACK_OK && (inputs == NULL || lengths == NULL))
         status = refuse(line, "%s is NULL", inputs == NULL ? "inputs" : "lengths");
@@ -201,8 +229,9 @@ ptxpack_status ptxpack_attention_reference_append(const ptxpack_attention_desc  
     in = *inputs;
     in.q = in.q != NULL ? in.q : q;
     take_lengths(&in, lengths);
+    const ptxpack_descales descales = {NULL, in.k_descale, in.v_descale};
     status = append(&d, &in, &to[0], &to[1], &to[2]);
     return status == PTXPACK_OK && (o != NULL || lse != NULL)
-               ? ptxpack_attention_reference_lengths(&whole, q, k, v, NULL, lengths, o, lse)
+               ? ptxpack_attention_reference_lengths(&whole, q, k, v, &descales, lengths, o, lse)
                : status;
 }

@@ -105,7 +105,9 @@ static ptxpack_attention_append_inputs inputs_of(lengths_image *image)
                                                                           : image->arrays[ARRAY_STARTS_Q],
                                              .row_map = image->arrays[ARRAY_ROW_MAP],
                                              .left_pad = pad != NULL ? pad : image->arrays[ARRAY_LEFT_PAD],
-                                             .page_table = image->arrays[ARRAY_PAGE_TABLE]};
+                                             .page_table = image->arrays[ARRAY_PAGE_TABLE],
+                                             .k_descale = image->descale[TENSOR_K],
+                                             .v_descale = image->descale[TENSOR_V]};
 }
 
 static int32_t below(random_state *random, int32_t limit)
@@ -150,11 +152,12 @@ static void draw_rows(lengths_image *image, random_state *random, int32_t i, int
                               (first + k / heads) * t->stride[MEMORY_ROW] + k % heads * t->stride[MEMORY_HEAD],
                           (size_t)d->head_dim);
     }
+    const size_t size = ptxpack_dtype_bytes(attention_kv_type(&image->desc));
     for (int t = TENSOR_K; t <= TENSOR_V; t++)
         for (int64_t row = s.keys - count > s.first ? s.keys - count : s.first; row < s.keys; row++)
             for (int32_t head = 0; head < d->heads_kv; head++)
-                memset(image->host[t] + CHECK_GUARD + 2 * lengths_image_element(image, t, i, row, head),
-                       REGION_POISON, 2 * (size_t)d->head_dim);
+                memset(image->host[t] + CHECK_GUARD + size * lengths_image_element(image, t, i, row, head),
+                       REGION_POISON, size * (size_t)d->head_dim);
 }
 
 bool lengths_append_fill(lengths_image *image, random_state *random)
@@ -218,6 +221,8 @@ ptxpack_attention_append_buffers lengths_append_buffers(const lengths_image     
     out.lengths_kv = b->lengths_kv;
     out.row_map = b->row_map;
     out.page_table = b->page_table;
+    out.k_descale = b->k_descale;
+    out.v_descale = b->v_descale;
     if (rotated) {
         out.q = n->kind->in_place ? b->q : out.q;
         out.q_out = b->q;

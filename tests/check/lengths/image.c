@@ -14,7 +14,7 @@ enum { POISON = 0xff /* a NaN in all types */, NO_PAGE = 0x7ffffff0 /* of a page
 /* ---- memory ------------------------------------------------------------------------------------------- */
 static ptxpack_strides strides_of(int64_t rows, int64_t heads, int64_t dim, bool heads_first, int64_t tensors)
 {
-    int64_t gap = 8;
+    int64_t gap = 16;
     if (heads_first)
         return (ptxpack_strides){tensors * heads * rows * (dim + gap), dim + gap, rows * (dim + gap)};
     return (ptxpack_strides){tensors * rows * heads * dim, heads * dim, dim};
@@ -70,6 +70,11 @@ bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc
         if (image->host[t] == NULL)
             return false;
     }
+    for (int t = TENSOR_K; t <= TENSOR_V && image->geometry.descale_bytes != 0; t++) {
+        image->descale[t] = (float *)malloc(image->geometry.descale_bytes);
+        if (image->descale[t] == NULL)
+            return false;
+    }
     image->lse_bytes = image->geometry.lse_bytes + 2 * CHECK_GUARD;
     image->lse = (float *)malloc(image->lse_bytes);
     for (int id = 0; id < ARRAY_COUNT; id++)
@@ -87,6 +92,8 @@ void lengths_image_close(lengths_image *image)
         free(image->host[t]);
     for (int id = 0; id < ARRAY_COUNT; id++)
         free(image->arrays[id]);
+    for (int t = TENSOR_Q; t < TENSOR_O; t++)
+        free(image->descale[t]);
     free(image->lse);
 }
 
@@ -238,17 +245,37 @@ static void make_steep(const ptxpack_attention_desc *d, int tensor, int64_t row,
         ptxpack_set_element(d->dtype, elements, c, 1e30f * ptxpack_element(d->dtype, elements, c));
 }
 
+enum { BEYOND_F16 = 40 /* powers of two */ };
+
+/* Descales that make of codes normal numbers, times 1/2 to 2. */
+static void draw_descales(lengths_image *image, random_state *random, bool steep)
+{
+    const size_t count = image->geometry.descale_bytes / sizeof(float);
+    for (int t = TENSOR_K; t <= TENSOR_V && image->descale[t] != NULL; t++) {
+        random_scales(random, image->descale[t], count);
+        for (size_t i = 0; i < count; i++)
+            image->descale[t][i] = ldexpf(image->descale[t][i],
+                                          (image->desc.kv_dtype == PTXPACK_INT8 ? -5 : 0) -
+                                              (steep && t == TENSOR_K ? BEYOND_F16 : 0));
+    }
+}
+
 static void fill_rows(lengths_image *image, random_state *random, int tensor, int32_t i, bool steep)
 {
     const ptxpack_attention_desc *d = &image->desc;
+    const ptxpack_dtype           type = attention_tensor_type(d, tensor);
     attention_sequence            s = lengths_image_sequence(image, i);
-    bool                          keys = tensor != TENSOR_Q;
+    bool                          keys = tensor != TENSOR_Q, bytes = attention_has_bytes(d);
     for (int64_t row = keys ? s.first : 0; row < (keys ? s.keys : s.queries); row++)
         for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
             void *elements = image->host[tensor] + CHECK_GUARD +
-                             lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype);
-            random_normal(random, d->dtype, elements, (size_t)attention_columns(d, tensor));
-            if (steep)
+                             lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(type);
+            random_normal(random, type, elements, (size_t)attention_columns(d, tensor));
+            for (size_t c = 0; c < (size_t)d->head_dim && steep && bytes && tensor == TENSOR_Q; c++)
+                ptxpack_set_element(type, elements, c,
+                                    ldexpf(ptxpack_element(type, elements, c),
+                                           BEYOND_F16 - 1 + (int)((row + head) % 3)));
+            if (steep && !bytes)
                 make_steep(d, tensor, row, elements);
         }
 }
@@ -259,6 +286,7 @@ void lengths_image_fill(lengths_image *image, random_state *random, bool steep)
         memset(image->host[t], POISON, image->bytes[t]);
     memset(image->lse, POISON, image->lse_bytes);
     draw_arrays(image, random);
+    draw_descales(image, random, steep);
     for (int32_t i = 0; i < image->desc.batch; i++)
         for (int t = TENSOR_Q; t <= (image->geometry.values_in_keys ? TENSOR_K : TENSOR_V); t++)
             fill_rows(image, random, t, i, steep);

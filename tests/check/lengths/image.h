@@ -48,6 +48,7 @@ typedef struct lengths_image {
     size_t                 lse_bytes;
     int32_t               *arrays[ARRAY_COUNT]; /* NULL: not asked for */
     const check_hook      *hook;                /* NULL: none */
+    float                 *descale[TENSOR_O];   /* of k and v of bytes; NULL: none */
     lengths_new            fresh;
     char                   line[PLAN_LINE];
 } lengths_image;
@@ -56,8 +57,8 @@ typedef struct lengths_image {
 bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc,
                         const lengths_storage *storage);
 void lengths_image_close(lengths_image *image);
-/* Draw lengths, starts, pages and rows; all the rest is NaN.  `steep`: with scores that rise so much, and V so large, that
- * wgmma.ptx computes tiles a second time (bf16). */
+/* Draw lengths, starts, pages, rows and descales; all the rest is NaN, or -1 of int8.  `steep`: with scores that rise so much,
+ * and V so large, that wgmma.ptx computes tiles a second time (bf16); of bytes with q beyond the range of f16. */
 void lengths_image_fill(lengths_image *image, random_state *random, bool steep);
 
 /* Rows of sequence i; the index of the first element of a row of it. */

@@ -7,6 +7,7 @@
  * Passes   Against the exact result, each head of each sequence has FlashAttention's bound (verify.h), and every
  *          LSE verify_lse_bound.  All that is not a row of a sequence is NaN in the inputs, and in the outputs
  *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again.
+ * Bytes    "bytes" cases have keys and values of e4m3 or int8, with descales for each head of each sequence, each head, or one.
  * Appends  "kvcache" cases launch an append and an attention in one call, in the ways of FlashAttention's tests of a cache:
  *          the new rows are NaN in the cache before it, and all bytes of q, k and v are right after it. */
 #include <math.h>
@@ -129,7 +130,28 @@ enum {
 
 typedef struct lengths_case {
     int shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
+    int kv;                                 /* 1 and 2: keys of kv_types; 0: none */
 } lengths_case;
+
+static const ptxpack_dtype kv_types[] = {(ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_INT8};
+enum { KV_TYPES = sizeof kv_types / sizeof kv_types[0] };
+
+/* Every shape has either type with all storages, with masks in turn; in the short run with one of them, and every second one with
+ * equal lengths. */
+static bool bytes_in_matrix(const check *c, const lengths_case *a)
+{
+    const struct shape *s = &shapes[a->shape];
+    const bool          few = c->brief || c->quick, equal = a->storage == STORAGES;
+    if (s->head_dim % 16 != 0 || s->split_rows == PACKED || (a->shape + a->storage + a->kv) % MASKS != a->mask)
+        return false;
+    if (a->append < APPENDS && (s->head_dim % 16 != 0 || storages[a->storage].kv_rows == PTXPACK_ROWS_PACKED ||
+                                (storages[a->storage].options & PTXPACK_LENGTHS_KV) == 0))
+        return false;
+    if (a->append < APPENDS) /* in the short run every sixth one, with shapes in turn */
+        return !few || ((a->storage + a->append + a->kv) % 6 == 0 &&
+                        (5 * a->storage + 7 * a->append + a->kv) % WHOLE_SHAPES == a->shape);
+    return !few || (equal ? (a->shape + a->kv) % 2 == 0 : (3 * a->shape + 5 * a->kv) % STORAGES == a->storage);
+}
 
 /* On the emulated driver every shape has every storage once, with masks in turn, and some with chunks; every storage has every second append once,
  * with shapes in turn. */
@@ -137,8 +159,9 @@ static bool in_matrix(const check *c, const lengths_case *a)
 {
     const lengths_storage *s = &storages[a->storage];
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
-    if (a->append < APPENDS && shapes[a->shape].values != 0)
-        return false;
+    const bool own_values = shapes[a->shape].values != 0 || shapes[a->shape].head_dim > 256;
+    if ((a->append < APPENDS || a->kv != 0) && own_values)
+        return false; /* appends and keys of bytes do not go with them */
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
         return false; /* wgmma.ptx does not take them */
@@ -166,6 +189,11 @@ static uint32_t options_of(const lengths_case *a)
     return turns[(3 * a->shape + a->storage + a->mask) % 4];
 }
 
+static const char *kind_of(const lengths_case *a)
+{
+    return a->hook < CHECK_HOOKS ? "hooks" : a->kv != 0 ? "bytes" : "lengths";
+}
+
 static void name_case(const lengths_case *a, char name[128])
 {
     const struct shape *s = &shapes[a->shape];
@@ -181,16 +209,17 @@ static void name_case(const lengths_case *a, char name[128])
     if (s->values != 0)
         snprintf(values, sizeof values, " v%d%s", (int)s->values, s->in_keys ? " in keys" : "");
     if (a->append < APPENDS)
-        snprintf(name, 128, "kvcache d%d %s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
-                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name, appends[a->append].name,
-                 storages[a->storage].name, sinks, alibi);
+        snprintf(name, 128, "kvcache d%d %s%s%s %d/%d %dx%dx%d%s %s, %s, %s%s%s", (int)s->head_dim,
+                 ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
+                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name,
+                 appends[a->append].name, storages[a->storage].name, sinks, alibi);
     else
-        snprintf(name, 128, "%s d%d%s %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
-                 a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, values,
-                 ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv, (int)s->batch,
-                 (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name, masks[a->mask].name,
-                 sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
+        snprintf(name, 128, "%s d%d%s %s%s%s %d/%d %dx%dx%d%s %s, %s%s%s%s%s", kind_of(a), (int)s->head_dim, values,
+                 ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
+                 a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name,
+                 masks[a->mask].name, sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
                  a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
@@ -217,6 +246,9 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                 .split_rows = s->split_rows != 0 ? s->split_rows
                                               : c->brief         ? ATTENTION_PARTS + 1
                                                                  : 0};
+    static const uint32_t  shapes_of_descales[] = {0, PTXPACK_DESCALES_HEAD, PTXPACK_DESCALES_TENSOR};
+    d.kv_dtype = kv_types[a->kv];
+    d.options |= a->kv != 0 ? shapes_of_descales[(a->shape + a->storage) % 3] : 0;
     if (a->hook < CHECK_HOOKS) {
         d.score_mod = check_hooks[a->hook].score_mod;
         d.mask_mod = check_hooks[a->hook].mask_mod;
@@ -262,9 +294,11 @@ static bool refer(const lengths_image *image, expected *e)
     attention_reference         *r;
     ptxpack_attention_lengths    lengths = lengths_image_arrays(image);
     const attention_row_results *results = &(attention_row_results){NULL, NULL, NULL};
+    const ptxpack_descales       descales = {NULL, image->descale[TENSOR_K], image->descale[TENSOR_V]};
     bool ok = attention_reference_open(&image->desc, lengths_image_tensor(image, TENSOR_Q),
                                        lengths_image_tensor(image, TENSOR_K),
-                                       lengths_image_tensor(image, TENSOR_V), NULL, &lengths, &r) == PTXPACK_OK;
+                                       lengths_image_tensor(image, TENSOR_V), &descales, &lengths,
+                                       &r) == PTXPACK_OK;
     ok = ok && list_rows(&image->desc, r, e);
     results = &(attention_row_results){e->o, e->rounded, e->lse};
     ok = ok && attention_reference_rows(r, e->rows, e->count, 1, results) == PTXPACK_OK;
@@ -377,7 +411,9 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     random_state           random = random_start(c->seed +
                                                  (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
     bool                   appends_rows = a->append < APPENDS;
-    int rounds = (appends_rows || a->hook < CHECK_HOOKS) && c->brief ? 2 : ROUNDS; /* a launch and a replay */
+    int                    rounds = (appends_rows || a->hook < CHECK_HOOKS || a->kv != 0) && c->brief
+                                        ? 2
+                                        : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
     bool may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys &&
                         (d.chunk == 0 || d.seqlen_q > 16);
@@ -428,13 +464,14 @@ static void free_nothing(check *c, void *images)
 
 void check_lengths(check *c)
 {
-    lengths_case list[SHAPES * (STORAGES * (MASKS + APPENDS) + CHECK_HOOKS)];
-    check_cases  all =
+    lengths_case
+        list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
+    check_cases all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
             for (int which = 0; which < MASKS * (APPENDS + 1); which++) {
-                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS, CHECK_HOOKS};
+                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS, CHECK_HOOKS, 0};
                 char         name[128];
                 name_case(&a, name);
                 if (in_matrix(c, &a) && check_wanted(c, name))
@@ -442,11 +479,21 @@ void check_lengths(check *c)
             }
     for (int shape = 0; shape < SHAPES; shape++)
         for (int which = 0; which < HOOK_STORAGES * MASKS * CHECK_HOOKS; which++) {
-            lengths_case a = {shape, which / MASKS % HOOK_STORAGES, which % MASKS, APPENDS,
-                              which / MASKS / HOOK_STORAGES};
+            lengths_case a = {shape,   which / MASKS % HOOK_STORAGES, which % MASKS,
+                              APPENDS, which / MASKS / HOOK_STORAGES, 0};
             char         name[128];
             name_case(&a, name);
             if (in_matrix(c, &a) && check_wanted(c, name))
+                list[all.count++] = a;
+        }
+    for (int shape = 0; shape < WHOLE_SHAPES; shape++)
+        for (int which = 0; which < (APPENDS + 1) * HOOK_STORAGES * MASKS * (KV_TYPES - 1); which++) {
+            lengths_case a = {shape,         which / MASKS % HOOK_STORAGES,
+                              which % MASKS, which / MASKS / HOOK_STORAGES / (KV_TYPES - 1),
+                              CHECK_HOOKS,   1 + which / MASKS / HOOK_STORAGES % (KV_TYPES - 1)};
+            char         name[128];
+            name_case(&a, name);
+            if (bytes_in_matrix(c, &a) && check_wanted(c, name))
                 list[all.count++] = a;
         }
     check_run_cases(c, &all);

@@ -10,6 +10,7 @@ struct lengths_run_state {
     struct CUgraphExec_st  *graph;
     uint64_t                tensor[TENSOR_COUNT], lse, arrays[ARRAY_COUNT], workspace;
     uint64_t                slopes, documents; /* of a hook */
+    uint64_t                descale[TENSOR_O];
 };
 
 bool lengths_runs_open(lengths_runs *runs)
@@ -30,6 +31,8 @@ void lengths_runs_close(check *c, lengths_runs *runs)
             device_free(&c->gpu, s->tensor[t]);
         for (int id = 0; id < ARRAY_COUNT; id++)
             device_free(&c->gpu, s->arrays[id]);
+        for (int t = TENSOR_Q; t < TENSOR_O; t++)
+            device_free(&c->gpu, s->descale[t]);
         device_free(&c->gpu, s->lse);
         device_free(&c->gpu, s->slopes);
         device_free(&c->gpu, s->documents);
@@ -60,6 +63,9 @@ static bool allocate(check *c, const lengths_image *image, lengths_run_state *s)
     for (int id = 0; id < ARRAY_COUNT && ok; id++)
         if (image->arrays[id] != NULL)
             ok = device_alloc(&c->gpu, &s->arrays[id], image->geometry.array_bytes[id]);
+    for (int t = TENSOR_Q; t < TENSOR_O && ok; t++)
+        if (image->descale[t] != NULL)
+            ok = device_alloc(&c->gpu, &s->descale[t], image->geometry.descale_bytes);
     ok = ok && (image->hook == NULL || upload_aux(c, s));
     /* NaN in the workspace, but for the counters */
     return ok && device_alloc(&c->gpu, &s->workspace, s->plan->head.workspace + 16) &&
@@ -83,6 +89,8 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
                                           .o = s->tensor[TENSOR_O] + CHECK_GUARD,
                                           .lse = s->lse + CHECK_GUARD,
                                           .workspace = s->workspace,
+                                          .k_descale = s->descale[TENSOR_K],
+                                          .v_descale = s->descale[TENSOR_V],
                                           .starts_q = s->arrays[ARRAY_STARTS_Q],
                                           .starts_kv = s->arrays[ARRAY_STARTS_KV],
                                           .lengths_q = s->arrays[ARRAY_LENGTHS_Q],
@@ -128,6 +136,9 @@ static bool upload(check *c, lengths_image *image, const lengths_run_state *s)
     for (int id = 0; id < ARRAY_COUNT && ok; id++)
         if (image->arrays[id] != NULL)
             ok = device_upload(&c->gpu, s->arrays[id], image->arrays[id], image->geometry.array_bytes[id]);
+    for (int t = TENSOR_Q; t < TENSOR_O && ok; t++)
+        if (image->descale[t] != NULL)
+            ok = device_upload(&c->gpu, s->descale[t], image->descale[t], image->geometry.descale_bytes);
     return ok;
 }
 

@@ -64,7 +64,7 @@ static bool place(device *d, const attention_problem *p, const ptxpack_attention
 {
     uint64_t *tensors[TENSOR_COUNT] = {&b->q, &b->k, &b->v, &b->o};
     uint64_t *scales[TENSOR_O] = {&b->q_descale, &b->k_descale, &b->v_descale};
-    size_t    scale_bytes = p->descale_count * sizeof(float);
+    size_t    scale_bytes = p->descale_count[TENSOR_K] * sizeof(float);
     bool      ok = device_alloc(d, &b->lse, p->lse_count * sizeof(float)) &&
               device_alloc_zeros(d, &b->workspace, ptxpack_attention_workspace(plan));
     for (int t = 0; t < TENSOR_COUNT && ok; t++)

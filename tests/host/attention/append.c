@@ -29,6 +29,14 @@ static void odd_type(ptxpack_attention_append_desc *d) { d->dtype = (ptxpack_dty
 static void no_rows(ptxpack_attention_append_desc *d) { d->seqlen_new = 0; }
 static void negative_q(ptxpack_attention_append_desc *d) { d->heads_q = -1; }
 static void odd_dim(ptxpack_attention_append_desc *d) { d->head_dim = 36; }
+static void odd_dim_of_bytes(ptxpack_attention_append_desc *d)
+{
+    d->kv_dtype = PTXPACK_INT8;
+    d->head_dim = 40;
+}
+static void bad_kv_dtype(ptxpack_attention_append_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
+static void bad_reserved(ptxpack_attention_append_desc *d) { d->reserved = 1; }
+static void descales_of_nothing(ptxpack_attention_append_desc *d) { d->options |= PTXPACK_DESCALES_HEAD; }
 static void odd_rotary(ptxpack_attention_append_desc *d) { d->rotary_dim = 24; }
 static void long_rotary(ptxpack_attention_append_desc *d) { d->rotary_dim = 48; }
 static void no_positions(ptxpack_attention_append_desc *d) { d->positions = 0; }
@@ -63,6 +71,10 @@ static const struct {
     const char *line;
 } refusals[] = {
     {odd_size, "desc.size is "},
+    {odd_dim_of_bytes, "head_dim 40 is not a multiple of 16 up to 1024"},
+    {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {bad_reserved, "reserved is 1; it must be 0"},
+    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype"},
     {odd_type, "dtype 0 is neither PTXPACK_F16 nor PTXPACK_BF16"},
     {no_rows, "seqlen_new is 0; it must be at least 1"},
     {negative_q, "heads_q is -1; it must be at least 0"},
@@ -103,8 +115,8 @@ static void bad_descriptors_are_refused(void **state)
 
 /* Every buffer is far from the others; then one address is changed. */
 static const ptxpack_attention_append_buffers apart =
-    {sizeof apart, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000, 0x70000, 0x80000,
-     0x90000,      0,       0xa0000, 0,       0xb0000, 0xc0000, 0,       0};
+    {sizeof apart, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000, 0x70000, 0x80000, 0x90000, 0,
+     0xa0000,      0,       0xb0000, 0xc0000, 0,       0,       0,       0};
 
 static const struct {
     size_t      member;

@@ -85,6 +85,8 @@ static void                           no_lengths(whole *d, part *a) { (void)a, d
 static void packed_kv(whole *d, part *a) { (void)a, d->kv_rows = PTXPACK_ROWS_PACKED, d->rows_kv = 80; }
 static void odd_size(whole *d, part *a) { (void)d, a->size -= 4; }
 static void other_type(whole *d, part *a) { (void)d, a->dtype = PTXPACK_BF16; }
+static void other_kv_dtype(whole *d, part *a) { d->kv_dtype = PTXPACK_E4M3, a->kv_dtype = PTXPACK_INT8; }
+static void kv_dtype_alone(whole *d, part *a) { (void)d, a->kv_dtype = PTXPACK_INT8; }
 static void fp8(whole *d, part *a) { (void)a, d->dtype = PTXPACK_E4M3; }
 static void other_batch(whole *d, part *a) { (void)d, a->batch = 3; }
 static void other_kv(whole *d, part *a) { (void)d, a->seqlen_kv = KV + 1; }
@@ -118,7 +120,9 @@ static const struct {
 } refusals[] = {
     {no_lengths, "options do not have PTXPACK_LENGTHS_KV, which an append needs"},
     {packed_kv, "append: kv_rows is 1, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PAGED"},
-    {odd_size, "append: size is "},
+    {odd_size, "append: desc.size is "},
+    {other_kv_dtype, "append: kv_dtype is 4, but kv_dtype of the attention is 3"},
+    {kv_dtype_alone, "append: kv_dtype is 4, but kv_dtype of the attention is 0"},
     {other_type, "append: dtype is 2, but dtype of the attention is 1"},
     {fp8, "append: dtype 3 is neither PTXPACK_F16 nor PTXPACK_BF16"},
     {other_batch, "append: batch is 3, but batch of the attention is 2"},

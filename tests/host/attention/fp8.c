@@ -68,6 +68,22 @@ static void large_numbers_saturate(void **state)
     assert_int_equal(ptxpack_from_float(PTXPACK_E4M3, -0.0f), 0x80);
 }
 
+static void int8_is_rounded_to_nearest_even(void **state)
+{
+    static const struct {
+        float   value;
+        uint8_t code;
+    } cases[] = {{0.5f, 0},       {1.5f, 2},         {-2.5f, 0xfe},   {126.6f, 127},
+                 {127.5f, 127},   {1e30f, 127},      {INFINITY, 127}, {-127.5f, 0x80},
+                 {-128.4f, 0x80}, {-INFINITY, 0x80}, {NAN, 0},        {-0.4f, 0}};
+    (void)state;
+    for (int code = 0; code < 256; code++)
+        assert_int_equal(ptxpack_from_float(PTXPACK_INT8, ptxpack_to_float(PTXPACK_INT8, (uint16_t)code)),
+                         code);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(ptxpack_from_float(PTXPACK_INT8, cases[i].value), cases[i].code);
+}
+
 static void arrays_have_their_element_size(void **state)
 {
     (void)state;
@@ -76,10 +92,10 @@ static void arrays_have_their_element_size(void **state)
         size_t        bytes;
         const char   *name;
     } types[] = {
-        {PTXPACK_F16, 2, "f16"},    {PTXPACK_BF16, 2, "bf16"},  {PTXPACK_E4M3, 1, "e4m3"},
-        {(ptxpack_dtype)0, 0, "?"}, {(ptxpack_dtype)4, 0, "?"},
+        {PTXPACK_F16, 2, "f16"},   {PTXPACK_BF16, 2, "bf16"},  {PTXPACK_E4M3, 1, "e4m3"},
+        {PTXPACK_INT8, 1, "int8"}, {(ptxpack_dtype)0, 0, "?"}, {(ptxpack_dtype)5, 0, "?"},
     };
-    for (size_t t = 0; t < 5; t++) {
+    for (size_t t = 0; t < 6; t++) {
         assert_int_equal(ptxpack_dtype_bytes(types[t].type), types[t].bytes);
         assert_string_equal(ptxpack_dtype_name(types[t].type), types[t].name);
         assert_int_equal(ptxpack_dtype_of(types[t].name), types[t].bytes != 0 ? types[t].type : 0);
@@ -336,6 +352,7 @@ int main(void)
         cmocka_unit_test(every_code_is_exact),
         cmocka_unit_test(narrowing_rounds_to_nearest_even),
         cmocka_unit_test(large_numbers_saturate),
+        cmocka_unit_test(int8_is_rounded_to_nearest_even),
         cmocka_unit_test(arrays_have_their_element_size),
         cmocka_unit_test(bad_descriptors_are_refused),
         cmocka_unit_test(sizes_are_those_of_the_types),

@@ -82,6 +82,7 @@ static void chunk_in_window(ptxpack_attention_desc *d)
     d->mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     d->chunk = 8192;
 }
+static void bad_reserved(ptxpack_attention_desc *d) { d->reserved = 3; }
 static void odd_values(ptxpack_attention_desc *d) { d->head_dim_v = 12; }
 static void negative_values(ptxpack_attention_desc *d) { d->head_dim_v = -8; }
 static void large_values(ptxpack_attention_desc *d) { d->head_dim_v = 520; }
@@ -112,11 +113,45 @@ static void values_beside_keys(ptxpack_attention_desc *d)
     d->k = d->v = (ptxpack_strides){1 << 22, 1 << 14, 1 << 10};
     d->v.row *= 2;
 }
+static void values_of_bytes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_INT8;
+    d->head_dim = 64;
+    d->head_dim_v = 32;
+}
 static void values_appended(ptxpack_attention_desc *d)
 {
     static const ptxpack_attention_append_desc append = {.size = sizeof append};
     d->head_dim_v = 64;
     d->append = &append;
+}
+static void bad_kv_dtype(ptxpack_attention_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
+static void other_kv_dtype(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_BF16;
+    d->kv_dtype = PTXPACK_F16;
+}
+static void bytes_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->kv_dtype = PTXPACK_INT8;
+}
+static void odd_bytes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_INT8;
+    d->head_dim = 40;
+}
+static void odd_stride_of_bytes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_E4M3;
+    d->head_dim = 32;
+    d->k = (ptxpack_strides){1 << 20, 264, 32};
+}
+static void descales_of_nothing(ptxpack_attention_desc *d) { d->options = PTXPACK_DESCALES_HEAD; }
+static void descales_of_two_shapes(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_E4M3;
+    d->options = PTXPACK_DESCALES_HEAD | PTXPACK_DESCALES_TENSOR;
 }
 
 static const struct {
@@ -167,6 +202,7 @@ static const struct {
     {chunk_without_mask, "chunk is 1, but mask 0 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_of_the_first_row, "chunk is 8192, but mask 1 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
     {chunk_in_window, "chunk is 8192, but mask 4 is not PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT"},
+    {bad_reserved, "reserved is 3; it must be 0"},
     {odd_values, "head_dim_v 12 is not a multiple of 8 up to 512"},
     {negative_values, "head_dim_v -8"},
     {large_values, "head_dim_v 520"},
@@ -176,7 +212,15 @@ static const struct {
     {in_keys_of_fp8, "PTXPACK_VALUES_IN_KEYS is not taken with fp8"},
     {values_beyond_keys, "but PTXPACK_VALUES_IN_KEYS takes v from k"},
     {values_beside_keys, "v has other strides than k"},
+    {values_of_bytes, "head_dim_v is not taken with kv_dtype"},
     {values_appended, "head_dim_v is not taken with append"},
+    {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {other_kv_dtype, "kv_dtype 1 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {bytes_of_fp8, "kv_dtype 4 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype, which is PTXPACK_E4M3"},
+    {odd_bytes, "head_dim 40 is not a multiple of 16 up to 256"},
+    {odd_stride_of_bytes, "k.row: stride 264 is not a multiple of 16 elements"},
+    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype"},
+    {descales_of_two_shapes, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other"},
 };
 
 static void bad_descriptors_are_refused(void **state)
@@ -405,7 +449,8 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_mma_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_STARTS_Q"),
                          symbol(&a, "ARG_SOFTCAP_IN") + 4); /* the rest is VARLEN's */
-        assert_int_equal(symbol(&a, "ARG_HEAD_DIM_V"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_K_DESCALE"), symbol(&a, "ARG_AUX") + 8 * 8);
+        assert_int_equal(symbol(&a, "ARG_HEAD_DIM_V"), symbol(&a, "ARG_DESCALE_HEAD") + 4);
         assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_HEAD_DIM_V") + 4);
         assert_int_equal(symbol(&a, "ARG_HOOK_SCALE"), symbol(&a, "ARG_CHUNK_SHIFT") + 4);
         assert_int_equal(symbol(&a, "ARG_CHUNK"), symbol(&a, "ARG_SINKS") + 24); /* where other builds end */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const float attend_descale = 0x1p-7f;
+
 /* ---- the problem --------------------------------------------------------------------------------------- */
 static int32_t most_of(const int32_t *values, int32_t count)
 {
@@ -55,6 +57,11 @@ static bool make_table(const bench_run *run, attend_state *s, const attend_probl
     return true;
 }
 
+static size_t key_bytes(const attend_problem *p)
+{
+    return ptxpack_dtype_bytes(p->kv_dtype != 0 ? p->kv_dtype : p->dtype);
+}
+
 /* What each sequence's rows count in the figure. */
 static double work_of(const attend_problem *p, bool flops)
 {
@@ -62,7 +69,7 @@ static double work_of(const attend_problem *p, bool flops)
     for (int32_t i = 0; i < p->batch; i++) {
         double q = p->queries[i], k = p->keys[i];
         work += flops ? 4.0 * p->heads_q * p->head_dim * (q * k - (p->causal ? q * q / 2 : 0))
-                      : 2.0 * (double)ptxpack_dtype_bytes(p->dtype) * k * p->heads_kv * p->head_dim;
+                      : 2.0 * (double)key_bytes(p) * k * p->heads_kv * p->head_dim;
     }
     return work;
 }
@@ -80,6 +87,8 @@ static bool describe(bench_run *run, attend_state *s, const attend_problem *p)
     ptxpack_attention_desc *d = &s->desc;
     *d = (ptxpack_attention_desc){.size = sizeof *d,
                                   .dtype = p->dtype,
+                                  .kv_dtype = p->kv_dtype,
+                                  .options = p->kv_dtype != 0 ? PTXPACK_DESCALES_TENSOR : 0,
                                   .batch = p->batch,
                                   .seqlen_q = most_of(p->queries, p->batch),
                                   .seqlen_kv = p->room != 0 ? p->room : most_of(p->keys, p->batch),
@@ -117,7 +126,7 @@ bool attend_describe(bench_run *run, bench_case *c, attend_state *s, const atten
     if (p->packed)
         rows_q = (size_t)s->desc.rows_q;
     c->bytes[ARENA_K] = c->bytes[ARENA_V] = rows_kv(&s->desc) * (size_t)p->heads_kv * (size_t)p->head_dim *
-                                            element;
+                                            key_bytes(p);
     c->bytes[ARENA_Q] = c->bytes[ARENA_O] = rows_q * (size_t)p->heads_q * (size_t)p->head_dim * element;
     c->bytes[ARENA_LSE] = rows_q * (size_t)p->heads_q * sizeof(float);
     c->work = work_of(p, flops);
@@ -135,6 +144,9 @@ bool attend_make(bench_run *run, bench_case *c, attend_state *s)
         return false;
     c->kernel = ptxpack_attention_kernel(s->plan);
     return device_alloc_zeros(run->gpu, &s->workspace, ptxpack_attention_workspace(s->plan)) &&
+           (s->desc.kv_dtype == 0 ||
+            (device_alloc(run->gpu, &s->descale_at, sizeof(float)) &&
+             device_upload(run->gpu, s->descale_at, &attend_descale, sizeof(float)))) &&
            (s->starts_q == NULL || bench_upload(run, &s->starts_q_at, s->starts_q, batch + 1)) &&
            (s->starts_kv == NULL || bench_upload(run, &s->starts_kv_at, s->starts_kv, batch + 1)) &&
            ((s->desc.options & PTXPACK_LENGTHS_KV) == 0 ||
@@ -154,13 +166,16 @@ bool attend_launch(bench_run *run, bench_case *c, attend_state *s, int set)
                                                .starts_q = s->starts_q_at,
                                                .starts_kv = s->starts_kv_at,
                                                .lengths_kv = s->lengths_kv_at,
-                                               .page_table = s->table_at};
+                                               .page_table = s->table_at,
+                                               .k_descale = s->descale_at,
+                                               .v_descale = s->descale_at};
     return device_status(run->gpu, ptxpack_attention_launch(s->plan, &buffers, run->gpu->stream));
 }
 
 void attend_free(bench_run *run, attend_state *s)
 {
-    const uint64_t at[] = {s->workspace, s->starts_q_at, s->starts_kv_at, s->lengths_kv_at, s->table_at};
+    const uint64_t at[] = {s->workspace,     s->starts_q_at, s->starts_kv_at,
+                           s->lengths_kv_at, s->table_at,    s->descale_at};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
         device_free(run->gpu, at[i]);
     ptxpack_attention_plan_free(s->plan);

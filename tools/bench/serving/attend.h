@@ -15,8 +15,8 @@ typedef enum attend_store {
 /* The sequences, and how they are stored.  The arrays [batch] are copied. */
 typedef struct attend_problem {
     int32_t        batch, heads_q, heads_kv, head_dim;
-    ptxpack_dtype  dtype;
-    const int32_t *queries, *keys; /* rows of each sequence; the last query attends to the last key */
+    ptxpack_dtype  dtype, kv_dtype; /* of all; of k and v: 0, or bytes, with one small descale */
+    const int32_t *queries, *keys;  /* rows of each sequence; the last query attends to the last key */
     bool           causal;
     bool           packed; /* the query rows are one sequence after the other, not [batch][queries] */
     attend_store   store;
@@ -31,7 +31,7 @@ typedef struct attend_state {
     /* The same arrays in host memory, [batch] or [batch + 1] or [batch][table_width], and on the device; NULL or 0: the
      * descriptor does not ask for them. */
     int32_t *queries, *keys, *starts_q, *starts_kv, *table;
-    uint64_t starts_q_at, starts_kv_at, lengths_kv_at, table_at;
+    uint64_t starts_q_at, starts_kv_at, lengths_kv_at, table_at, descale_at;
 } attend_state;
 
 /* The number of the case; -1 with the line set.  The figure is GB/s of K and V, or with `flops` TFLOP/s: 4 head_dim for
@@ -46,6 +46,9 @@ bool attend_launch(bench_run *run, bench_case *c, attend_state *s, int set);
 void attend_free(bench_run *run, attend_state *s);
 /* Sets state, bytes and work of a case from a problem. */
 bool attend_describe(bench_run *run, bench_case *c, attend_state *s, const attend_problem *problem, bool flops);
+
+/* The descale of k and v of bytes: what the memory is filled with are no numbers of theirs. */
+extern const float attend_descale;
 
 /* Where rows are, in rows from the beginning of the tensor. */
 size_t attend_key_row(const attend_state *s, int32_t sequence, int32_t key);

@@ -27,11 +27,13 @@ size_t attend_query_row(const attend_state *s, int32_t sequence, int32_t row)
 
 /* One key head of the first `count` keys of a sequence, from either arena; rows that follow each other are copied at once. */
 static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s, int arena, int set,
-                      int32_t sequence, int32_t count, int32_t head, uint16_t *to)
+                      int32_t sequence, int32_t count, int32_t head, uint8_t *to)
 {
-    const size_t dim = (size_t)s->desc.head_dim, row = (size_t)s->desc.heads_kv * dim;
-    uint16_t    *rows = (uint16_t *)malloc(TOGETHER * row * sizeof *rows);
-    bool         ok = rows != NULL || bench_wrong(run, c, "no memory");
+    const size_t row = (size_t)s->desc.heads_kv * (size_t)s->desc.head_dim;
+    const size_t element = s->desc.kv_dtype != 0 ? 1 : sizeof(uint16_t),
+                 dim = element * (size_t)s->desc.head_dim;
+    uint8_t *rows = (uint8_t *)malloc(TOGETHER * row * element);
+    bool     ok = rows != NULL || bench_wrong(run, c, "no memory");
     for (int32_t key = 0, length; key < count && ok; key += length) {
         const size_t first = attend_key_row(s, sequence, key);
         for (length = 1; length < TOGETHER && key + length < count &&
@@ -39,7 +41,7 @@ static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s
             length++;
         ok = bench_read(run, c, arena, set, first * row, (size_t)length * row, rows);
         for (int32_t i = 0; i < length && ok; i++)
-            memcpy(to + (size_t)(key + i) * dim, rows + (size_t)i * row + (size_t)head * dim, dim * sizeof *to);
+            memcpy(to + (size_t)(key + i) * dim, rows + (size_t)i * row * element + (size_t)head * dim, dim);
     }
     free(rows);
     return ok;
@@ -48,7 +50,8 @@ static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s
 /* The row alone: one query of one head, and the keys that its mask keeps. */
 typedef struct row_alone {
     ptxpack_attention_desc desc;
-    uint16_t              *q, *o, *k, *v;
+    uint16_t              *q, *o;
+    uint8_t               *k, *v;
     float                  lse;
 } row_alone;
 
@@ -66,8 +69,8 @@ static bool read_row(bench_run *run, bench_case *c, const attend_state *s, int s
     if (r->q == NULL)
         return bench_wrong(run, c, "no memory");
     r->o = r->q + dim;
-    r->k = r->o + dim;
-    r->v = r->k + keys * dim;
+    r->k = (uint8_t *)(r->o + dim);
+    r->v = r->k + keys * dim * (d->kv_dtype != 0 ? 1 : sizeof(uint16_t));
     return bench_read(run, c, ARENA_Q, set, (at * heads + (size_t)head) * dim, dim, r->q) &&
            bench_read(run, c, ARENA_O, set, (at * heads + (size_t)head) * dim, dim, r->o) &&
            bench_read(run, c, ARENA_LSE, set, lse, 1, &r->lse) &&
@@ -82,6 +85,8 @@ bool attend_compare(bench_run *run, bench_case *c, const attend_state *s, int se
     verify_result result = {.pass = false};
     row_alone     r = {.desc = {.size = sizeof r.desc,
                                 .dtype = s->desc.dtype,
+                                .kv_dtype = s->desc.kv_dtype,
+                                .options = s->desc.options & PTXPACK_DESCALES_TENSOR,
                                 .batch = 1,
                                 .seqlen_q = 1,
                                 .seqlen_kv = s->keys[sequence] - after,
@@ -90,7 +95,8 @@ bool attend_compare(bench_run *run, bench_case *c, const attend_state *s, int se
                                 .head_dim = s->desc.head_dim}};
     bool          ok = read_row(run, c, s, set, sequence, row, head, &r);
     if (ok) {
-        ptxpack_status status = verify_attention(&r.desc, r.q, r.k, r.v, NULL, r.o, &r.lse, 1, 1, &result);
+        const ptxpack_descales descales = {NULL, &attend_descale, &attend_descale};
+        ptxpack_status status = verify_attention(&r.desc, r.q, r.k, r.v, &descales, r.o, &r.lse, 1, 1, &result);
         ok = status == PTXPACK_OK
                  ? result.pass || bench_wrong(run, c,
                                               "wrong: sequence %d, row %d, head %d differs by %.3g, "

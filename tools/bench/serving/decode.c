@@ -44,6 +44,7 @@ static bool add_row(bench_run *run, const decode_shape *shape)
                               .heads_kv = shape->heads_kv,
                               .head_dim = run->head_dim,
                               .dtype = run->settings->dtype,
+                              .kv_dtype = run->settings->kv_dtype,
                               .queries = lengths,
                               .keys = lengths + shape->batch,
                               .causal = queries > 1};
@@ -133,13 +134,16 @@ static int print_table(bench_run *run)
         json_open(NULL, '{');
     report_device(run->gpu, s->json);
     report_text(&r, "dtype", "%s", ptxpack_dtype_name(s->dtype));
+    report_text(&r, "kv_dtype", "%s", ptxpack_dtype_name(s->kv_dtype != 0 ? s->kv_dtype : s->dtype));
+    report_text(&r, "types", "%s%s%s", ptxpack_dtype_name(s->dtype), s->kv_dtype != 0 ? ", K and V of " : "",
+                s->kv_dtype != 0 ? ptxpack_dtype_name(s->kv_dtype) : "");
     report_int(&r, "queries", s->queries);
     report_int(&r, "rounds", s->rounds);
     report_int(&r, "seed", s->seed);
     report_real(&r, "roof_gb_per_s", roof);
     report_line(
         &r,
-        "{dtype}, {queries query row}, GB/s of K and V, median of {rounds} rounds, seed {seed}; a sum over all "
+        "{types}, {queries query row}, GB/s of K and V, median of {rounds} rounds, seed {seed}; a sum over all "
         "inputs reads {roof_gb_per_s:.0f} GB/s\n");
     report_line(&r, "| batch, heads, key heads, keys | d | us | GB/s | reduction, us (GB/s) | of it | floor, "
                     "us | kernel |\n"

@@ -59,7 +59,8 @@ bool bench_upload(bench_run *run, uint64_t *at, const int32_t *values, size_t co
 
 bool bench_read(bench_run *run, const bench_case *c, int arena, int set, size_t from, size_t count, void *to)
 {
-    const size_t element = arena == ARENA_LSE ? sizeof(float) : sizeof(uint16_t);
+    const bool   bytes = (arena == ARENA_K || arena == ARENA_V) && run->settings->kv_dtype != 0;
+    const size_t element = arena == ARENA_LSE ? sizeof(float) : bytes ? 1 : sizeof(uint16_t);
     return device_download(run->gpu, to, bench_at(run, c, arena, set) + from * element, count * element);
 }
 

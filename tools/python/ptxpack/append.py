@@ -6,12 +6,12 @@ import ctypes
 import operator
 from typing import Any, Optional, Union
 
-from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START,
+from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, Unsupported,
                       ROW_MAP, _AppendBuffers, _AppendDesc)
 from .device import _Plan
 from .arrays import _View, _is_compact
 from .lengths import _Integers, _in_batch
-from .operations import _Call, _LAYOUTS, _TYPES, _one_type, _sides_of, _strides_of
+from .operations import _Call, _LAYOUTS, _TYPES, _bytes_of, _one_type, _sides_of, _strides_of
 from .program import kernel
 
 _OPTIONS = {"seqused_k": 0, "seqused_new": LENGTHS_NEW, "cache_batch_idx": ROW_MAP, "leftpad_k": LEFT_PAD}
@@ -87,7 +87,12 @@ class _Append:
         tensors = {call.first.name: call.first} if q is not None or attending is None else {}
         tensors.update({name: call.view(name, array) for name, array in arrays if name not in tensors})
         self.tables = [call.view(name, array) for name, array in (("cos", cos), ("sin", sin)) if array is not None]
-        kind = _one_type([*tensors.values(), *self.tables], dtype)
+        of_bytes = _bytes_of(tensors["k_new"], tensors["k"], tensors["v"], None)
+        if of_bytes is not None and attending is None:
+            raise Unsupported("PTXPACK_E_UNSUPPORTED", "attention_append: "
+                              "a cache of %s is appended to by flash_attn_with_kvcache" % of_bytes)
+        new_rows = [view for name, view in tensors.items() if of_bytes is None or name not in ("k", "v")]
+        kind = _one_type([*new_rows, *self.tables], dtype)
         self.out, self.out_given = None, out is not None
         if q is not None:
             self.out, tensors["out"] = call.output("out", out, call.first.kind)

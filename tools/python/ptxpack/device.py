@@ -111,10 +111,11 @@ class _Device:
         refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
-    def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, head_dim_v: int = 0,
+    def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, head_dim_v: int = 0, kv_dtype: int = 0,
                         score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None) -> _Plan:
         desc = _attention_desc(*problem)
-        desc.chunk, desc.head_dim_v, desc.score_mod, desc.mask_mod = chunk, head_dim_v, score_mod, mask_mod
+        desc.chunk, desc.kv_dtype, desc.head_dim_v = chunk, kv_dtype, head_dim_v
+        desc.score_mod, desc.mask_mod = score_mod, mask_mod
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))

@@ -27,9 +27,14 @@ _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM g
 _FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes", "attention_chunk"}
 
 
-def _forwarded(function: str, q: Any, others: dict[str, Any]) -> dict[str, Any]:
+def _type_in_words(array: Any) -> str:
+    """The type of an array's elements, in the words of its library."""
+    return str(getattr(array, "dtype", "") or getattr(array, "__cuda_array_interface__", {}).get("typestr", ""))
+
+
+def _forwarded(function: str, q: Any, k: Any, others: dict[str, Any]) -> dict[str, Any]:
     """What attention() takes of the other arguments; none of the rest may ask for anything."""
-    kind = str(getattr(q, "dtype", ""))
+    kind, of_keys = _type_in_words(q), _type_in_words(k)
     given = [others.pop(name) for name in _SINKS if name in others]
     given = [_in_f32(value) for value in given if value is not None]
     if len(given) > 1:
@@ -43,6 +48,8 @@ def _forwarded(function: str, q: Any, others: dict[str, Any]) -> dict[str, Any]:
     if len(getattr(slopes, "shape", ())) > 1:
         raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: alibi_slopes of each sequence are not supported" % function)
     wanted = _FORWARDED if "float8" in kind or kind == "e4m3" else _FORWARDED - _DESCALES
+    if wanted is not _FORWARDED and ("float8" in of_keys or of_keys in ("e4m3", "torch.int8", "int8", "s8", "|i1", "|V1")):
+        wanted = _FORWARDED - {"q_descale"}
     return {name: value for name, value in others.items() if name in wanted} | ({"sinks": given[0]} if given else {})
 
 
@@ -67,7 +74,7 @@ def flash_attn_func(q: Any, k: Any, v: Any, dropout_p: float = 0.0, softmax_scal
     (out, softmax_lse).
     """
     others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
-    more = _forwarded("flash_attn_func", q, others)
+    more = _forwarded("flash_attn_func", q, k, others)
     computed = attention(q, k, v, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
                          return_lse=return_attn_probs or return_softmax_lse, **more)
     return (*computed, None) if return_attn_probs else computed
@@ -86,7 +93,7 @@ def flash_attn_varlen_func(q: Any, k: Any, v: Any, cu_seqlens_q: Any = None, cu_
     """
     name = "flash_attn_varlen_func"
     others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
-    more = _forwarded(name, q, others)
+    more = _forwarded(name, q, k, others)
     table = _either(name, "block_table", block_table, "page_table", page_table)
     if table is not None and cu_seqlens_k is not None:
         seqused_k = _differences(name, cu_seqlens_k) if seqused_k is None else seqused_k
@@ -125,7 +132,7 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
     """
     name = "flash_attn_with_kvcache"
     others.update(alibi_slopes=alibi_slopes)
-    more = _forwarded(name, q, others)
+    more = _forwarded(name, q, k_cache, others)
     table = _either(name, "block_table", block_table, "page_table", page_table)
     for needed, array, by, other in (("k", k, "v", v), ("v", v, "k", k), ("k", k, "rotary_cos", rotary_cos),
                                      ("k", k, "rotary_sin", rotary_sin), ("k", k, "cu_seqlens_k_new", cu_seqlens_k_new),

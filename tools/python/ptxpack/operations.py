@@ -7,8 +7,8 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import (ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINKS, Unsupported, VALUES_IN_KEYS, _AttentionBuffers,
-                      _GemmBuffers, _lock)
+from .library import (ALIBI, ArgumentError, BF16, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, SINKS, Unsupported,
+                      VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
@@ -109,6 +109,51 @@ def _one_type(views: Sequence[_View], dtype: Optional[str]) -> str:
         names = ", ".join(view.name for view in views)
         raise ArgumentError("%s are %s: they must be of one type" % (names, ", ".join(kinds)))
     return kinds[0]
+
+
+_BYTES = {"e4m3": E4M3, "int8": INT8}  # types of k and v with q of 16 bits
+
+
+def _bytes_of(q: _View, k: _View, v: _View, kv_dtype: Optional[str]) -> Optional[str]:
+    """The type of k and v if these are of bytes and q is of 16 bits; uint8 is what the caller says."""
+    if kv_dtype is not None and kv_dtype not in _BYTES:
+        raise ArgumentError("kv_dtype is %r, and may be %s" % (kv_dtype, ", ".join(map(repr, _BYTES))))
+    if q.kind in ("e4m3", "u8") or not {k.kind, v.kind} & {"e4m3", "s8", "u8"}:
+        if kv_dtype is not None:
+            raise ArgumentError("kv_dtype is %r, but q, k and v are %s, %s and %s" % (kv_dtype, q.kind, k.kind, v.kind))
+        return None
+    kinds = {{"s8": "int8", "u8": kv_dtype}.get(view.kind, view.kind) for view in (k, v)}
+    kind = kinds.pop()
+    if kinds or kind not in _BYTES or kv_dtype not in (None, kind):
+        raise ArgumentError("k and v are of types %s and %s, and must both be e4m3 or int8%s" % (
+            k.kind, v.kind, "; kv_dtype= must say what u8 stands for" if kv_dtype is None else ", as kv_dtype says"))
+    return kind
+
+
+def _descale(call: _Call, name: str, array: Any, batch: int, heads: int) -> tuple[int, Optional[int]]:
+    """The address of the descales of k or v of bytes, and how many they are as an option; neither without them."""
+    if array is None:
+        return 0, None
+    view = call.view(name, array)
+    extents, steps = ((1, 1) + view.shape)[-2:], ((0, 0) + view.strides)[-2:]
+    steps = tuple(0 if extent == 1 else step for extent, step in zip(extents, steps))
+    if view.kind == "f32" and view.shape in ((batch, heads), (heads,), (1,), ()):
+        if steps == (0, 0) and (view.shape in ((1,), ()) or (batch, heads) != (1, 1)):
+            return view.address, DESCALES_TENSOR
+        if steps[0] == 0 and steps[1] in (0, 1):
+            return view.address, DESCALES_HEAD
+        if steps == (heads, 1 if heads > 1 else 0):
+            return view.address, 0
+    raise ArgumentError("%s must be f32 %s, contiguous or one of them repeated, %s or (1,)" % (name, (batch, heads), (heads,)))
+
+
+def _descales_of(call: _Call, k: Any, v: Any, batch: int, heads: int) -> tuple[list[int], int]:
+    """The addresses of the descales, and the option that both have."""
+    (k_at, k_kind), (v_at, v_kind) = (_descale(call, name, array, batch, heads) for name, array in (
+        ("k_descale", k), ("v_descale", v)))
+    if k_kind != v_kind and None not in (k_kind, v_kind):
+        raise ArgumentError("k_descale and v_descale must be as many")
+    return [0, k_at, v_at], (v_kind if k_kind is None else k_kind) or 0
 
 
 # ---- attention ---------------------------------------------------------------------------------------------
@@ -228,7 +273,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
-              aux: Sequence[Any] = (), _append: Optional[_Append] = None) -> Any:
+              aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -246,6 +291,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+             k and v may be of e4m3 or int8 while q is of f16 or bf16: then k_descale and v_descale may also be [heads_kv] or
+             [1], or such ones expanded to [batch, heads_kv]
+    kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
     alibi_slopes  f32 [heads_q], 0 or more: scores (after a softcap) lose slope |i + seqlen_kv - seqlen_q - j|, the distance from
              query i's own position to key j.  Not with e4m3
@@ -283,14 +331,21 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
                        leftpad_k=leftpad_k)
     q_view, k_view, v_view = map(lengths.batched, views)
     sizes, stored = _sizes_of(q_view, k_view, v_view, order, lengths)
-    kind = _one_type(views, dtype)
+    of_bytes = _bytes_of(*views, kv_dtype)
+    kind = _one_type(views if of_bytes is None else views[:1], dtype)
     if scale is not None and not scale > 0:
         raise ArgumentError("scale is %r, and must be above 0" % (scale,))
-    scales = [_singles(call, name, array, (sizes[0], sizes[4])) for name, array in (
-        ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
+    scales, shape_of_scales = [], 0
+    if of_bytes is None:
+        scales = [_singles(call, name, array, (sizes[0], sizes[4])) for name, array in (
+            ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
+    elif q_descale is not None:
+        raise ArgumentError("q_descale is for q of e4m3, and q is of %s" % kind)
+    else:
+        scales, shape_of_scales = _descales_of(call, k_descale, v_descale, sizes[0], sizes[4])
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
     of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
-    options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI)
+    options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI) | shape_of_scales
     dim_v, in_keys = _values_of(k_view, v_view, kind, _append is not None)
     options |= in_keys
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
@@ -308,7 +363,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}),
-                                      **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]), **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
+                                      **({} if of_bytes is None else {"kv_dtype": _BYTES[of_bytes]}),
+                                      **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]),
+                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]

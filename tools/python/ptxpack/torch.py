@@ -15,7 +15,8 @@ from .device import _driver
 from .library import ArgumentError
 from .tensor import empty
 
-_KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.float32: "f32", torch.int32: "s32"}
+_KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.int8: "s8", torch.float32: "f32",
+          torch.int32: "s32"}
 
 # The operator's arguments after q, k and v, as its schema has them.
 _ARGUMENTS = (
@@ -59,7 +60,7 @@ def _on_gpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _
 def _copied(name: str, tensor: torch.Tensor) -> Any:
     """Copies a tensor to the emulated device."""
     if tensor.dtype not in _KINDS:
-        raise ArgumentError("%s is of type %s, and must be f16, bf16 or e4m3" % (name, tensor.dtype))
+        raise ArgumentError("%s is of type %s, and must be f16, bf16, e4m3 or int8" % (name, tensor.dtype))
     copy, dense = empty(tensor.shape, _KINDS[tensor.dtype]), tensor.detach().contiguous()
     copy._upload(ctypes.c_void_p(dense.data_ptr()))
     return copy
