@@ -7,7 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-enum { PTXPACK_INSTANCE_SYMBOLS = 192 };
+enum { PTXPACK_INSTANCE_SYMBOLS = 256 };
 typedef struct ptxpack_instance {
     char           name[64]; /* "bf16 causal", "f16 full padded" */
     ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];

@@ -180,6 +180,8 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        a->array[ARRAY_PAGE_TABLE],
                                        (const float *)a->array[ARRAY_SINKS],
                                        (const float *)a->array[ARRAY_SLOPES],
+                                       NULL,
+                                       NULL,
                                        NULL};
 }
 
