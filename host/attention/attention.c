@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bias/bias.h"
 #include "cost.h"
 #include "host/attention/append/attached.h"
 #include "host/scalars.h"
@@ -89,6 +90,11 @@ static size_t texts(const void *desc, ptxpack_named_text out[PLAN_TEXTS])
             out[count++] = (ptxpack_named_text){attention_hook_names[i], text};
     }
     return count;
+}
+
+static bool may_spill(const void *desc)
+{
+    return (((const ptxpack_attention_desc *)desc)->options & (PTXPACK_BIAS | PTXPACK_MASK_BITS)) != 0;
 }
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
@@ -209,6 +215,7 @@ const plan_op attention_op = {
     .covers = covers,
     .describe = describe,
     .texts = texts,
+    .may_spill = may_spill,
     .buffers = &attention_buffers_struct,
     .check = check,
     .builds = ATTENTION_BUILDS,
@@ -380,5 +387,5 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     double in = (double)ptxpack_dtype_bytes(d.dtype);
     double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
     return (double)d.batch * (d.head_dim * (in * (q + 2 * kv) + out * q) + sizeof(float) * q) +
-           3.0 * (double)geometry.descale_bytes;
+           3.0 * (double)geometry.descale_bytes + attention_bias_traffic(&d);
 }

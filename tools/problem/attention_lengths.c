@@ -181,8 +181,8 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        (const float *)a->array[ARRAY_SINKS],
                                        (const float *)a->array[ARRAY_SLOPES],
                                        NULL,
-                                       NULL,
-                                       NULL};
+                                       a->array[ARRAY_BIAS],
+                                       (const uint32_t *)a->array[ARRAY_BITS]};
 }
 
 void attention_lengths_free(attention_arrays *a)

@@ -95,6 +95,19 @@ uint64_t attention_bits_bytes(const ptxpack_attention_desc *d)
     return (d->options & PTXPACK_MASK_BITS) == 0 ? 0 : span(d, &d->mask_bits, (int64_t)WORD * words_of(d), 1);
 }
 
+static double rows_of(const ptxpack_attention_desc *d, const ptxpack_strides *s)
+{
+    return (s->batch != 0 ? (double)d->batch : 1) * (s->row != 0 ? (double)d->seqlen_q : 1) *
+           (s->head != 0 ? (double)d->heads_q : 1);
+}
+
+double attention_bias_traffic(const ptxpack_attention_desc *d)
+{
+    const bool bias = (d->options & PTXPACK_BIAS) != 0, bits = (d->options & PTXPACK_MASK_BITS) != 0;
+    return (bias ? rows_of(d, &d->bias) * d->seqlen_kv * (double)element_bytes(d) : 0) +
+           (bits ? rows_of(d, &d->mask_bits) * words_of(d) * WORD : 0);
+}
+
 /* ---- for the kernels ------------------------------------------------------------------------------------ */
 void attention_bias_symbols(const ptxpack_attention_desc *d, bool even, symbol_list *list)
 {

@@ -12,6 +12,9 @@ ptxpack_status attention_check_bias(const ptxpack_attention_desc *desc, char lin
 uint64_t attention_bias_bytes(const ptxpack_attention_desc *desc);
 uint64_t attention_bits_bytes(const ptxpack_attention_desc *desc);
 
+/* The bytes of both that there are to read. */
+double attention_bias_traffic(const ptxpack_attention_desc *desc);
+
 /* What ptx/attention/bias/ is told.  even: the kernel's first key of a thread in a block has an even number. */
 void                     attention_bias_symbols(const ptxpack_attention_desc *desc, bool even, symbol_list *list);
 attention_bias_arguments attention_bias_numbers(const ptxpack_attention_desc *desc); /* but for addresses */
