@@ -7,6 +7,7 @@
 #include "bias/bias.h"
 #include "cost.h"
 #include "host/attention/append/attached.h"
+#include "hooks/cuda.h"
 #include "host/scalars.h"
 #include "op.h"
 
@@ -257,7 +258,12 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
     ptxpack_status status = attention_whole_desc(desc, &whole, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);
-    status = make_plans(handle, &whole, row, &made);
+    attention_translated translated;
+    status = attention_translate_hooks(handle, &whole, &translated);
+    made = NULL;
+    if (status == PTXPACK_OK)
+        status = make_plans(handle, &whole, row, &made);
+    attention_translated_free(&translated);
     *plan = (ptxpack_attention_plan *)made;
     return status;
 }
