@@ -37,6 +37,8 @@ typedef struct reader {
     char        label[LABELS][NAME]; /* where branches lead to */
     bool        passed[LABELS];
     int         labels, ahead; /* ahead: of them, those that have not been passed */
+    char        result[NAME];  /* the register with the address of the result */
+    bool        local;         /* there is local memory; what uses it names the line */
     char       *refusal;
     bool        no_memory;
 } reader;
@@ -174,7 +176,26 @@ static void put_parameter(reader *r, const char *to, int number)
     else if (number < s->count + AUX_COUNT)
         put_line(r, "AUX %s, %d", to, number - s->count);
     else
-        put_line(r, "mov.b64 %s, 0;", to);
+        snprintf(r->result, sizeof r->result, "%.*s", NAME - 1, to);
+}
+
+/* Whether `text` is "TO, RESULT" of an instruction that copies the address of the result: TO has it then. */
+static bool moves_result(reader *r, const char *text, size_t to)
+{
+    if (r->result[0] == '\0' || text[to] != ',' || strcmp(text + to + 1 + strspn(text + to + 1, " "), r->result) != 0)
+        return false;
+    snprintf(r->result, sizeof r->result, "%.*s", (int)to, text);
+    return true;
+}
+
+/* The store of the result. */
+static ptxpack_status put_result(reader *r, const char *when, const char *text)
+{
+    const size_t size = strlen(r->result);
+    if (size == 0 || text[0] != '[' || strncmp(text + 1, r->result, size) != 0 || text[1 + size] != ']')
+        return refuse(r, "a hook writes no memory");
+    put_line(r, "%s%s%s;", when, shapes[r->hook].result, strchr(text, ',') + 1);
+    return PTXPACK_OK;
 }
 
 /* An instruction: its guard ("" or "@%p1 "), its name, and its operands, up to the semicolon. */
@@ -196,8 +217,8 @@ static ptxpack_status read_instruction(reader *r, const char *guard, const char 
         text[first + 3] = '\0'; /* the register has three letters more */
         put_parameter(r, text, atoi(strstr(operands, "_param_") + strlen("_param_")));
     } else if (strncmp(name, "st.global", 9) == 0) {
-        put_line(r, "%s%s%s;", when, shapes[r->hook].result, strchr(text, ',') + 1);
-    } else {
+        return put_result(r, when, text);
+    } else if (strncmp(name, "cvta", 4) != 0 || !moves_result(r, text, strcspn(text, ","))) {
         if (guarded && loads && operands[0] == '%')
             put_line(r, "mov.b%s %.*s, 0;", strncmp(operands, "%rd", 3) == 0 ? "64" : strncmp(operands, "%rs", 3) == 0 ? "16" : "32",
                      (int)first + 3, text);
@@ -220,23 +241,30 @@ static ptxpack_status read_line(reader *r, const char *at, size_t size)
     }
     if (at[size - 1] == ':')
         return read_label(r, at, size - 1);
-    if (strncmp(at, ".reg", 4) == 0) {
+    if (strncmp(at, ".reg", 4) == 0 && memmem(at, size, "%SP", 3) == NULL) {
         own(at, size, text, sizeof text);
         put_line(r, "%s", text);
         return PTXPACK_OK;
     }
+    const size_t word_size = strcspn(at, " \t");
+    r->local = r->local || strncmp(at, ".local", 6) == 0;
+    if (r->local && (at[0] == '.' || memmem(at, size, "%SP", 3) != NULL))
+        return PTXPACK_OK;
+    if (strncmp(at, "call", 4) == 0 || strncmp(at, ".param", 6) == 0)
+        return refuse(r, "a hook calls no function that the compiler does not inline");
     if (at[0] == '.')
-        return refuse(r, "a hook has no memory of its own: the index of an array is not known to the compiler");
+        return refuse(r, "a hook declares nothing but registers");
+    if (r->local && memmem(at, word_size, ".param", 6) == NULL && memmem(at, word_size, ".global", 7) == NULL &&
+        (strncmp(at, "ld.", 3) == 0 || strncmp(at, "st.", 3) == 0))
+        return at[0] == 's' ? PTXPACK_OK /* as the kernel fills it; it is the load that needs it */
+                            : refuse(r, "a hook has no memory of its own: the index of an array must be a constant");
     if (at[0] == '@') {
-        const size_t word = strcspn(at, " \t");
-        snprintf(guard, sizeof guard, "%.*s", (int)word, at);
-        at += word + strspn(at + word, " \t");
+        snprintf(guard, sizeof guard, "%.*s", (int)word_size, at);
+        at += word_size + strspn(at + word_size, " \t");
     }
     const size_t name = strcspn(at, " \t;"), blank = name + strspn(at + name, " \t"), end = strcspn(at, ";\n");
     if (strncmp(at, "bra", 3) == 0)
         return read_branch(r, guard[0] == '@' ? guard + 1 : "", at + blank, end - blank);
-    if (strncmp(at, "call", 4) == 0)
-        return refuse(r, "a hook calls no function that the compiler does not inline");
     return read_instruction(r, guard, at, name, at + blank, end > blank ? end - blank : 0);
 }
 
@@ -267,6 +295,8 @@ static ptxpack_status read_body(reader *r)
     if (r->hook == HOOK_MASK)
         put_line(r, "setp.ne.s32 \\keep, %%my_result, 0;");
     put_line(r, ".endm");
+    if (status == PTXPACK_OK && r->local)
+        return refuse(r, "a hook has no memory of its own");
     return status;
 }
 

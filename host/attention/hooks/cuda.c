@@ -61,6 +61,8 @@ ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text,
     const struct ptxpack_nvrtc *nvrtc = NULL;
     char                        why[LINE], line[PLAN_LINE];
     *macros = NULL;
+    if (!ptxpack_text_uses(text, attention_hook_names[hook]))
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "%s has no function of that name", attention_hook_names[hook]);
     if (ptxpack_nvrtc_find(&place, why, sizeof why))
         nvrtc = ptxpack_nvrtc_load(&place, why, sizeof why);
     if (nvrtc == NULL)
