@@ -90,7 +90,7 @@ enum {
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
     PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
-    PTXPACK_BIAS = 64,      /* see "Bias"; not with fp8 */
+    PTXPACK_BIAS = 64,  /* see "Bias"; not with fp8 */
     PTXPACK_MASK_BITS = 128 /* see "Bits"; not with fp8 */
 };
 enum { PTXPACK_KEYS_OF_QUERIES = -1 }; /* for ptxpack_attention_desc.mask_keys */
@@ -169,8 +169,8 @@ typedef struct ptxpack_attention_buffers {
     uint32_t reserved; /* 0 */
     /* Read where the descriptor's options ask for it, and otherwise ignored; f32, multiples of 4 bytes.  Where `size`
      * ends before, it is 0. */
-    uint64_t sinks, slopes; /* [heads_q] */
-    uint64_t aux[8];        /* what AUX of the hooks gives them; of any meaning, and not checked */
+    uint64_t sinks, slopes;   /* [heads_q] */
+    uint64_t aux[8];          /* what AUX of the hooks gives them; of any meaning, and not checked */
     uint64_t bias, mask_bits; /* read as `sinks` is; bits are words of 32, at a multiple of 4 bytes */
 } ptxpack_attention_buffers;
 

@@ -281,7 +281,8 @@ static void apply_bits(const attention_reference *r, const attention_row *row, k
 {
     const attention_sequence *s = &r->sequences[row->batch];
     for (size_t j = seen.first; j < seen.end && r->bits != NULL; j++)
-        if (!attention_bit_at(&r->desc, r->bits, row->batch, row->head, row->row, (int64_t)j, s->queries, s->keys))
+        if (!attention_bit_at(&r->desc, r->bits, row->batch, row->head, row->row, (int64_t)j, s->queries,
+                              s->keys))
             p[j] = -INFINITY;
 }
 

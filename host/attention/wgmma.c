@@ -19,7 +19,8 @@ static attention_split split_of(const plan_problem *problem, const attention_wgm
 /* Whether no query sees a key behind its own position, from which ALiBi's distances are. */
 static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
-    if (!attention_has_alibi(g) || attention_has_hooks(g) || attention_has_bias(g)) /* these have whole scores */
+    if (!attention_has_alibi(g) || attention_has_hooks(g) ||
+        attention_has_bias(g)) /* these have whole scores */
         return false;
     return g->varlen ? g->bottom_right && g->reach_right == 0
                      : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
@@ -41,7 +42,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     attention_bias_symbols((const ptxpack_attention_desc *)problem->desc,
-                           (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0, list);
+                           (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
+                           list);
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);

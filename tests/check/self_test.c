@@ -133,7 +133,8 @@ static const breakage breakages[] = {
      "hooks d64 f16 8/2 5x1x700 lengths"},
     {"a bias has the rows of a matrix with shorter ones", "attention/bias/bias.ptx",
      "ld.param.s32 %bias_x, [arg+\\[ARG_\\name\\()_ROW]];",
-     "ld.param.s32 %bias_x, [arg+\\[ARG_\\name\\()_ROW]];\n sub.s32 %bias_x, %bias_x, 4;", "bias d40 f16 1/1 2x40x120 equal"},
+     "ld.param.s32 %bias_x, [arg+\\[ARG_\\name\\()_ROW]];\n sub.s32 %bias_x, %bias_x, 4;",
+     "bias d40 f16 1/1 2x40x120 equal"},
     {"all heads have the bias of the first", "attention/bias/bias.ptx",
      "ld.param.u64 %bias_step, [arg+\\[ARG_\\name\\()_HEAD]];", "mov.b64 %bias_step, 0;",
      "bias d64 f16 2/1 2x113x203 pages of 16"},
@@ -143,16 +144,19 @@ static const breakage breakages[] = {
      "0f3F800000, %bias_s\\odd;", "bias d40 f16 1/1 2x40x120 equal"},
     {"bits of a byte are read from the highest on", "attention/bias/bias.ptx",
      "%bits_low, %bits_high, %bits_column;",
-     "%bits_low, %bits_high, %bits_column;\n brev.b32 %bits_low, %bits_low;\n prmt.b32 %bits_low, %bits_low, 0, 0x0123;",
+     "%bits_low, %bits_high, %bits_column;\n brev.b32 %bits_low, %bits_low;\n prmt.b32 %bits_low, %bits_low, "
+     "0, 0x0123;",
      "bias d128 bf16 8/1 4x2x300 equal"},
-    {"bits of a word are those of the one before", "attention/bias/bias.ptx", "BITS_WORD %bits_high, bits_j/4+1",
-     "", "bias d64 f16 32/8 1x6x170 equal"},
+    {"bits of a word are those of the one before", "attention/bias/bias.ptx",
+     "BITS_WORD %bits_high, bits_j/4+1", "", "bias d64 f16 32/8 1x6x170 equal"},
     {"keys before a tree are masked", "attention/bias/bias.ptx", "mov.b32 \\to, -1;", "mov.b32 \\to, 0;",
      "bias d128 bf16 8/1 4x2x300 equal"},
     {"a tree begins at the first key", "attention/bias/bias.ptx",
-     "HOOK_DIAGONAL %bias_x sub.s32 %bits_column, %bits_column, %bias_x;", "", "bias d64 f16 8/2 3x40x150 row map"},
-    {"bits are those of the first keys of a sequence", "attention/decode/lengths.ptx", "mov.b32 %tile_keys, %sq_keys;",
-     "ld.param.s32 %tile_keys, [arg+\\[ARG_BITS_KEYS]];", "bias d64 bf16 4/2 37x1x130 row map"},
+     "HOOK_DIAGONAL %bias_x sub.s32 %bits_column, %bits_column, %bias_x;", "",
+     "bias d64 f16 8/2 3x40x150 row map"},
+    {"bits are those of the first keys of a sequence", "attention/decode/lengths.ptx",
+     "mov.b32 %tile_keys, %sq_keys;", "ld.param.s32 %tile_keys, [arg+\\[ARG_BITS_KEYS]];",
+     "bias d64 bf16 4/2 37x1x130 row map"},
     {"a chunk begins one key late", "attention/mask.ptx", "mul.lo.u32 \\x, \\x, %chunk;",
      "mul.lo.u32 \\x, \\x, %chunk;\n add.u32 \\x, \\x, 1;", " f16 d64 4/2 113x203 normal"},
     {"blocks of keys before the chunk of a tile's last row have no mask", "attention/mma_keys.ptx",
@@ -388,10 +392,17 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] =
-        {"atom",     "shared", "attention", "attention/decode", "attention/wgmma", "attention/hooks",
-         "attention/bias", "kv_cache", "gemm",   "vector"};
-    bool ok = true;
+    static const char *const folders[] = {"atom",
+                                          "shared",
+                                          "attention",
+                                          "attention/decode",
+                                          "attention/wgmma",
+                                          "attention/hooks",
+                                          "attention/bias",
+                                          "kv_cache",
+                                          "gemm",
+                                          "vector"};
+    bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
         struct dirent *entry;

@@ -28,10 +28,9 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
 /* Lengths, starts and their like, sinks and others; and zeros in the rows of o and lse that no sequence has. */
 static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
 {
-    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q,   &b->starts_kv, &b->lengths_q,
-                                        &b->lengths_kv, &b->row_map,   &b->left_pad,
-                                        &b->page_table, &b->sinks,     &b->slopes,
-                                        &b->bias,       &b->mask_bits};
+    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q, &b->starts_kv, &b->lengths_q,  &b->lengths_kv,
+                                        &b->row_map,  &b->left_pad,  &b->page_table, &b->sinks,
+                                        &b->slopes,   &b->bias,      &b->mask_bits};
     bool      ok = !p->geometry.varlen ||
               (device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
                device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float)));

@@ -13,7 +13,9 @@ static size_t element_bytes(const ptxpack_attention_desc *d)
 /* The keys that have bits, of sequences as long as the descriptor says. */
 static int32_t columns_of(const ptxpack_attention_desc *d)
 {
-    return d->mask_keys == 0 ? d->seqlen_kv : d->mask_keys == PTXPACK_KEYS_OF_QUERIES ? d->seqlen_q : d->mask_keys;
+    return d->mask_keys == 0                         ? d->seqlen_kv
+           : d->mask_keys == PTXPACK_KEYS_OF_QUERIES ? d->seqlen_q
+                                                     : d->mask_keys;
 }
 static int32_t words_of(const ptxpack_attention_desc *d) { return (columns_of(d) + WORD_BITS - 1) / WORD_BITS; }
 
@@ -21,7 +23,8 @@ static int32_t words_of(const ptxpack_attention_desc *d) { return (columns_of(d)
 static bool has_pairs(const ptxpack_attention_desc *d)
 {
     const ptxpack_strides *s = &d->bias;
-    return s->batch % 2 == 0 && s->row % 2 == 0 && s->head % 2 == 0 && (d->seqlen_kv % 2 == 0 || s->row > d->seqlen_kv);
+    return s->batch % 2 == 0 && s->row % 2 == 0 && s->head % 2 == 0 &&
+           (d->seqlen_kv % 2 == 0 || s->row > d->seqlen_kv);
 }
 
 /* ---- the check ------------------------------------------------------------------------------------------ */
@@ -35,8 +38,8 @@ static ptxpack_status check_strides(const char *name, const ptxpack_strides *s, 
     } all[] = {{"batch", s->batch, most}, {"row", s->row, INT32_MAX / unit}, {"head", s->head, most}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (!wanted && all[i].value != 0)
-            return refuse(line, "%s.%s is %lld, but options lack %s", name, all[i].name, (long long)all[i].value,
-                          option);
+            return refuse(line, "%s.%s is %lld, but options lack %s", name, all[i].name,
+                          (long long)all[i].value, option);
         if (all[i].value < 0 || all[i].value > all[i].most)
             return refuse(line, "%s.%s is %lld; it must be from 0 to %lld", name, all[i].name,
                           (long long)all[i].value, (long long)all[i].most);
@@ -56,8 +59,8 @@ static ptxpack_status check_bits(const ptxpack_attention_desc *d, char *line)
                       (int)d->mask_keys, (int)d->seqlen_kv);
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
         if (bytes[i] % WORD != 0)
-            return refuse(line, "a distance of mask_bits is %lld bytes, not a multiple of %d", (long long)bytes[i],
-                          (int)WORD);
+            return refuse(line, "a distance of mask_bits is %lld bytes, not a multiple of %d",
+                          (long long)bytes[i], (int)WORD);
     return check_strides("mask_bits", s, wanted, 1, "PTXPACK_MASK_BITS", line);
 }
 
@@ -65,10 +68,12 @@ ptxpack_status attention_check_bias(const ptxpack_attention_desc *d, char line[P
 {
     const bool wanted = (d->options & PTXPACK_BIAS) != 0;
     if (d->bias_dtype != 0 && d->bias_dtype != PTXPACK_F16 && d->bias_dtype != PTXPACK_BF16)
-        return refuse(line, "bias_dtype %d is none of 0 (f32), PTXPACK_F16 and PTXPACK_BF16", (int)d->bias_dtype);
+        return refuse(line, "bias_dtype %d is none of 0 (f32), PTXPACK_F16 and PTXPACK_BF16",
+                      (int)d->bias_dtype);
     if (!wanted && d->bias_dtype != 0)
         return refuse(line, "bias_dtype is %d, but options lack PTXPACK_BIAS", (int)d->bias_dtype);
-    ptxpack_status status = check_strides("bias", &d->bias, wanted, (int64_t)element_bytes(d), "PTXPACK_BIAS", line);
+    ptxpack_status status = check_strides("bias", &d->bias, wanted, (int64_t)element_bytes(d), "PTXPACK_BIAS",
+                                          line);
     return status == PTXPACK_OK ? check_bits(d, line) : status;
 }
 
@@ -79,7 +84,8 @@ static uint64_t span(const ptxpack_attention_desc *d, const ptxpack_strides *s, 
     const int64_t steps[][2] = {{s->batch, d->batch}, {s->row, d->seqlen_q}, {s->head, d->heads_q}};
     int64_t       all = row_units, step;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        if (__builtin_mul_overflow(steps[i][0], steps[i][1] - 1, &step) || __builtin_add_overflow(all, step, &all))
+        if (__builtin_mul_overflow(steps[i][0], steps[i][1] - 1, &step) ||
+            __builtin_add_overflow(all, step, &all))
             return INT64_MAX;
     return __builtin_mul_overflow(all, unit, &all) ? INT64_MAX : (uint64_t)all;
 }
@@ -138,19 +144,19 @@ static int64_t place(const ptxpack_strides *s, int64_t batch, int64_t head, int6
     return batch * s->batch + head * s->head + i * s->row;
 }
 
-double attention_bias_at(const ptxpack_attention_desc *d, const void *bias, int64_t batch, int64_t head, int64_t i,
-                         int64_t j)
+double attention_bias_at(const ptxpack_attention_desc *d, const void *bias, int64_t batch, int64_t head,
+                         int64_t i, int64_t j)
 {
     const size_t at = (size_t)(place(&d->bias, batch, head, i) + j);
     return d->bias_dtype == 0 ? (double)((const float *)bias)[at]
                               : (double)ptxpack_element(d->bias_dtype, bias, at);
 }
 
-bool attention_bit_at(const ptxpack_attention_desc *d, const uint32_t *bits, int64_t batch, int64_t head, int64_t i,
-                      int64_t j, int64_t queries, int64_t keys)
+bool attention_bit_at(const ptxpack_attention_desc *d, const uint32_t *bits, int64_t batch, int64_t head,
+                      int64_t i, int64_t j, int64_t queries, int64_t keys)
 {
-    const int64_t columns = d->mask_keys == PTXPACK_KEYS_OF_QUERIES ? queries : columns_of(d);
-    const int64_t x = d->mask_keys == 0 ? j : j - (keys - columns);
+    const int64_t   columns = d->mask_keys == PTXPACK_KEYS_OF_QUERIES ? queries : columns_of(d);
+    const int64_t   x = d->mask_keys == 0 ? j : j - (keys - columns);
     const uint32_t *row = bits + place(&d->mask_bits, batch, head, i) / WORD;
     return x < 0 || (row[x / WORD_BITS] >> (x % WORD_BITS) & 1) != 0;
 }

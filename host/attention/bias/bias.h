@@ -16,13 +16,13 @@ uint64_t attention_bits_bytes(const ptxpack_attention_desc *desc);
 double attention_bias_traffic(const ptxpack_attention_desc *desc);
 
 /* What ptx/attention/bias/ is told.  even: the kernel's first key of a thread in a block has an even number. */
-void                     attention_bias_symbols(const ptxpack_attention_desc *desc, bool even, symbol_list *list);
+void attention_bias_symbols(const ptxpack_attention_desc *desc, bool even, symbol_list *list);
 attention_bias_arguments attention_bias_numbers(const ptxpack_attention_desc *desc); /* but for addresses */
 
 /* The same in host memory: what is added to the score of row i and key j, and whether bits let the row see the key, in a
  * sequence of so many queries and keys. */
-double attention_bias_at(const ptxpack_attention_desc *desc, const void *bias, int64_t batch, int64_t head, int64_t i,
-                         int64_t j);
-bool   attention_bit_at(const ptxpack_attention_desc *desc, const uint32_t *bits, int64_t batch, int64_t head, int64_t i,
-                        int64_t j, int64_t queries, int64_t keys);
+double attention_bias_at(const ptxpack_attention_desc *desc, const void *bias, int64_t batch, int64_t head,
+                         int64_t i, int64_t j);
+bool   attention_bit_at(const ptxpack_attention_desc *desc, const uint32_t *bits, int64_t batch, int64_t head,
+                        int64_t i, int64_t j, int64_t queries, int64_t keys);
 #endif

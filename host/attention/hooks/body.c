@@ -22,8 +22,8 @@ static const struct shape {
     const char *macro, *arguments[5], *result;
     int         count; /* of arguments */
 } shapes[HOOK_COUNT] = {
-    {".macro SCORE_MOD s, r, b, h, q, kv, c, cf", {"\\s", "\\b", "\\h", "\\q", "\\kv"}, "mov.f32 \\s, ", 5},
-    {".macro MASK_MOD keep, r, b, h, q, kv, c, cf", {"\\b", "\\h", "\\q", "\\kv"}, "mov.b32 %my_result, ", 4},
+    {".macro SCORE_MOD s, r, b, h, q, kv, c, cf", {"\\s", "\\b", "\\h", "\\q", "\\kv"}, "mov.f32 \\s,", 5},
+    {".macro MASK_MOD keep, r, b, h, q, kv, c, cf", {"\\b", "\\h", "\\q", "\\kv"}, "mov.b32 %my_result,", 4},
 };
 
 typedef struct reader {
@@ -182,7 +182,8 @@ static void put_parameter(reader *r, const char *to, int number)
 /* Whether `text` is "TO, RESULT" of an instruction that copies the address of the result: TO has it then. */
 static bool moves_result(reader *r, const char *text, size_t to)
 {
-    if (r->result[0] == '\0' || text[to] != ',' || strcmp(text + to + 1 + strspn(text + to + 1, " "), r->result) != 0)
+    if (r->result[0] == '\0' || text[to] != ',' ||
+        strcmp(text + to + 1 + strspn(text + to + 1, " "), r->result) != 0)
         return false;
     snprintf(r->result, sizeof r->result, "%.*s", (int)to, text);
     return true;
@@ -205,8 +206,9 @@ static ptxpack_status read_instruction(reader *r, const char *guard, const char 
     char         text[1024], own_guard[NAME + 8];
     const char  *comma = (const char *)memchr(operands, ',', size);
     const size_t first = comma != NULL ? (size_t)(comma - operands) : size;
-    const bool   loads = strncmp(name, "ld.", 3) == 0, guarded = r->ahead > 0 && guard[0] == '\0' &&
-                 (loads || strncmp(name, "st.", 3) == 0 || count_writers(r, operands, first) > 1);
+    const bool   loads = strncmp(name, "ld.", 3) == 0,
+               guarded = r->ahead > 0 && guard[0] == '\0' &&
+                         (loads || strncmp(name, "st.", 3) == 0 || count_writers(r, operands, first) > 1);
     if (size >= sizeof text / 2 || !own(operands, size, text, sizeof text) ||
         !own(guard, strlen(guard), own_guard, sizeof own_guard))
         return refuse(r, "a hook does not know its thread, nor other special registers");
@@ -220,7 +222,10 @@ static ptxpack_status read_instruction(reader *r, const char *guard, const char 
         return put_result(r, when, text);
     } else if (strncmp(name, "cvta", 4) != 0 || !moves_result(r, text, strcspn(text, ","))) {
         if (guarded && loads && operands[0] == '%')
-            put_line(r, "mov.b%s %.*s, 0;", strncmp(operands, "%rd", 3) == 0 ? "64" : strncmp(operands, "%rs", 3) == 0 ? "16" : "32",
+            put_line(r, "mov.b%s %.*s, 0;",
+                     strncmp(operands, "%rd", 3) == 0   ? "64"
+                     : strncmp(operands, "%rs", 3) == 0 ? "16"
+                                                        : "32",
                      (int)first + 3, text);
         put_line(r, "%s%.*s %s;", when, (int)name_size, name, text);
     }
@@ -230,9 +235,9 @@ static ptxpack_status read_instruction(reader *r, const char *guard, const char 
 /* A line of the body, without the blanks before it. */
 static ptxpack_status read_line(reader *r, const char *at, size_t size)
 {
-    char  guard[NAME] = "";
-    char  text[1024];
-    int   file, line;
+    char guard[NAME] = "";
+    char text[1024];
+    int  file, line;
     if (size == 0 || at[0] == '/' || strncmp(at, "ret;", 4) == 0 || strncmp(at, ".pragma", 7) == 0)
         return PTXPACK_OK;
     if (sscanf(at, ".loc %d %d", &file, &line) == 2) {
@@ -256,8 +261,9 @@ static ptxpack_status read_line(reader *r, const char *at, size_t size)
         return refuse(r, "a hook declares nothing but registers");
     if (r->local && memmem(at, word_size, ".param", 6) == NULL && memmem(at, word_size, ".global", 7) == NULL &&
         (strncmp(at, "ld.", 3) == 0 || strncmp(at, "st.", 3) == 0))
-        return at[0] == 's' ? PTXPACK_OK /* as the kernel fills it; it is the load that needs it */
-                            : refuse(r, "a hook has no memory of its own: the index of an array must be a constant");
+        return at[0] == 's'
+                   ? PTXPACK_OK /* as the kernel fills it; it is the load that needs it */
+                   : refuse(r, "a hook has no memory of its own: the index of an array must be a constant");
     if (at[0] == '@') {
         snprintf(guard, sizeof guard, "%.*s", (int)word_size, at);
         at += word_size + strspn(at + word_size, " \t");
@@ -304,15 +310,16 @@ ptxpack_status attention_hook_body(const char *ptx, int hook, char **macros, cha
 {
     const char *entry = strstr(ptx, ".entry " BODY_KERNEL), *open = entry != NULL ? strstr(entry, "\n{") : NULL,
                *close = open != NULL ? strstr(open, "\n}") : NULL;
-    reader         r = {.hook = hook, .line = 1, .refusal = line, .file = find_file(ptx, attention_hook_names[hook])};
-    size_t         bytes;
-    int            parts;
+    reader r = {.hook = hook, .line = 1, .refusal = line, .file = find_file(ptx, attention_hook_names[hook])};
+    size_t bytes;
+    int    parts;
     ptxpack_status status;
     *macros = NULL;
     if (close == NULL)
         return refuse(&r, "NVRTC made no kernel of it");
     for (const char *at = ptx; at < entry; at += strcspn(at, "\n") + 1)
-        if (strncmp(at, ".const", 6) == 0 || strstr(at, ".global .align") == at || strstr(at, ".visible .global") == at)
+        if (strncmp(at, ".const", 6) == 0 || strstr(at, ".global .align") == at ||
+            strstr(at, ".visible .global") == at)
             return refuse(&r, "a hook has no variable outside of its function");
     r.from = open + 2;
     r.end = close + 1;

@@ -6,7 +6,7 @@
 /* The kernel: what the function of the hook is given, BODY_ADDRESSES, and where its result goes.  It calls the function,
  * which the compiler has inlined, with BODY_AUX. */
 #define BODY_KERNEL "ptxpack_hook"
-#define BODY_ADDRESSES                                                                               \
+#define BODY_ADDRESSES                                                                                 \
     "const void *a0, const void *a1, const void *a2, const void *a3, const void *a4, const void *a5, " \
     "const void *a6, const void *a7"
 #define BODY_AUX "{a0, a1, a2, a3, a4, a5, a6, a7}"

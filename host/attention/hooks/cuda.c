@@ -13,8 +13,8 @@
 #include "hooks.h"
 #include "loader/compile/log.h"
 #include "loader/compile/nvrtc.h"
+#include "loader/compile/ptx_text.h"
 #include "loader/context.h"
-#include "loader/inspect.h"
 
 enum { LINE = 640 };
 
@@ -23,24 +23,28 @@ bool attention_hook_is_cuda(const char *text) { return text != NULL && ptxpack_t
 /* The caller's text, whose lines keep their numbers, and the kernel that body.c expects. */
 static char *write_source(const char *text, int hook)
 {
-    static const char *const kernels[HOOK_COUNT] = {
-        "float s, int b, int h, int q, int kv, " BODY_ADDRESSES ", float *to)\n"
-        "{\n const void *const aux[8] = " BODY_AUX ";\n *to = score_mod(s, b, h, q, kv, aux);\n}\n",
-        "int b, int h, int q, int kv, " BODY_ADDRESSES ", int *to)\n"
-        "{\n const void *const aux[8] = " BODY_AUX ";\n *to = mask_mod(b, h, q, kv, aux) ? 1 : 0;\n}\n"};
-    char *source = NULL;
-    return asprintf(&source, "#line 1 \"%s\"\n%s\n#line 1 \"ptxpack\"\nextern \"C\" __global__ void " BODY_KERNEL "(%s",
+    static const char *const kernels[HOOK_COUNT] = {"float s, int b, int h, int q, int kv, " BODY_ADDRESSES
+                                                    ", float *to)\n"
+                                                    "{\n const void *const aux[8] = " BODY_AUX
+                                                    ";\n *to = score_mod(s, b, h, q, kv, aux);\n}\n",
+                                                    "int b, int h, int q, int kv, " BODY_ADDRESSES
+                                                    ", int *to)\n"
+                                                    "{\n const void *const aux[8] = " BODY_AUX
+                                                    ";\n *to = mask_mod(b, h, q, kv, aux) ? 1 : 0;\n}\n"};
+    char                    *source = NULL;
+    return asprintf(&source,
+                    "#line 1 \"%s\"\n%s\n#line 1 \"ptxpack\"\nextern \"C\" __global__ void " BODY_KERNEL "(%s",
                     attention_hook_names[hook], text, kernels[hook]) < 0
                ? NULL
                : source;
 }
 
 /* For the lowest architecture, whose instructions all kernels may have. */
-static ptxpack_status compile(const ptxpack *handle, const struct ptxpack_nvrtc *nvrtc, const char *source, int hook,
-                              struct ptxpack_nvrtc_output *out)
+static ptxpack_status compile(const ptxpack *handle, const struct ptxpack_nvrtc *nvrtc, const char *source,
+                              int hook, struct ptxpack_nvrtc_output *out)
 {
-    char              arch[48], answer[LINE / 2], said[LINE];
-    const char *const options[] = {arch, "--use_fast_math", "--generate-line-info"};
+    char                           arch[48], answer[LINE / 2], said[LINE];
+    const char *const              options[] = {arch, "--use_fast_math", "--generate-line-info"};
     const struct ptxpack_nvrtc_job job = {.text = source,
                                           .name = "ptxpack",
                                           .options = options,
@@ -62,7 +66,8 @@ ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text,
     char                        why[LINE], line[PLAN_LINE];
     *macros = NULL;
     if (!ptxpack_text_uses(text, attention_hook_names[hook]))
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "%s has no function of that name", attention_hook_names[hook]);
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "%s has no function of that name",
+                            attention_hook_names[hook]);
     if (ptxpack_nvrtc_find(&place, why, sizeof why))
         nvrtc = ptxpack_nvrtc_load(&place, why, sizeof why);
     if (nvrtc == NULL)

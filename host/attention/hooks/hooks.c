@@ -206,7 +206,8 @@ ptxpack_status attention_check_hook(const char *text, int hook, int *parts, char
     return text == NULL || *parts != 0 ? PTXPACK_OK : attention_check_hook_of(text, hook, NULL, parts, line);
 }
 
-ptxpack_status attention_check_hook_of(const char *text, int hook, const int *lines, int *parts, char line[PLAN_LINE])
+ptxpack_status attention_check_hook_of(const char *text, int hook, const int *lines, int *parts,
+                                       char line[PLAN_LINE])
 {
     reader r = {.at = text, .hook = hook, .line = 1, .lines = lines, .refusal = line};
     *parts = 0;

@@ -112,13 +112,26 @@ static int        mask_of_documents(void *context, int32_t b, int32_t h, int32_t
 #define F32  ((ptxpack_dtype)0)
 const check_hook check_hooks[CHECK_HOOKS] = {
     {"mixed scores", mixed_score, NULL, {score_of_mix, NULL, NULL, NULL}, 0, NONE, 0, 0},
-    {"mixed scores, rows without keys", mixed_score, mixed_mask, {score_of_mix, mask_of_mix, NULL, NULL}, 0, NONE, 0, 0},
+    {"mixed scores, rows without keys",
+     mixed_score,
+     mixed_mask,
+     {score_of_mix, mask_of_mix, NULL, NULL},
+     0,
+     NONE,
+     0,
+     0},
     {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}, 0, NONE, 0, 0},
     {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}, 0, NONE, 0, 0},
     {"bf16 bias", NULL, NULL, {0}, PTXPACK_BIAS, PTXPACK_BF16, 0, 0},
     {"f32 bias of all heads, bits", NULL, NULL, {0}, PTXPACK_BIAS | PTXPACK_MASK_BITS, F32, 0, 2},
-    {"f16 bias of odd rows, bits of a tree, mixed scores", mixed_score, NULL, {score_of_mix, NULL, NULL, NULL},
-     PTXPACK_BIAS | PTXPACK_MASK_BITS, PTXPACK_F16, PTXPACK_KEYS_OF_QUERIES, 1},
+    {"f16 bias of odd rows, bits of a tree, mixed scores",
+     mixed_score,
+     NULL,
+     {score_of_mix, NULL, NULL, NULL},
+     PTXPACK_BIAS | PTXPACK_MASK_BITS,
+     PTXPACK_F16,
+     PTXPACK_KEYS_OF_QUERIES,
+     1},
     {"bits of the last 37 keys", NULL, NULL, {0}, PTXPACK_MASK_BITS, NONE, 37, 3},
 };
 
@@ -156,8 +169,8 @@ static float bias_of(const ptxpack_attention_desc *d, int64_t b, int64_t h, int6
     return i % 7 == 3 || x % 19 == 0 ? -INFINITY : (float)(x % 37) / 16 - 1;
 }
 
-void check_fill_bias(const ptxpack_attention_desc *d, void *bias, size_t bytes, int32_t sequence, int64_t queries,
-                     int64_t keys)
+void check_fill_bias(const ptxpack_attention_desc *d, void *bias, size_t bytes, int32_t sequence,
+                     int64_t queries, int64_t keys)
 {
     const int64_t heads = d->bias.head != 0 ? d->heads_q : 1;
     if (sequence == 0)

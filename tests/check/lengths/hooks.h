@@ -19,8 +19,8 @@ extern const check_hook check_hooks[CHECK_HOOKS];
 void check_describe_bias(const check_hook *hook, ptxpack_attention_desc *desc);
 /* Fills the arrays for sequences of so many rows: small numbers, some of them -inf, and bits that hide some keys; every
  * seventh row has no key.  What no row needs is NaN. */
-void check_fill_bias(const ptxpack_attention_desc *desc, void *bias, size_t bytes, int32_t sequence, int64_t queries,
-                     int64_t keys);
+void check_fill_bias(const ptxpack_attention_desc *desc, void *bias, size_t bytes, int32_t sequence,
+                     int64_t queries, int64_t keys);
 void check_fill_bits(const ptxpack_attention_desc *desc, uint32_t *bits, size_t bytes);
 
 /* What the hooks find in memory: at aux[0] the slope of each head, at aux[1] the document of each position, of which

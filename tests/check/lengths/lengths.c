@@ -132,10 +132,12 @@ static bool in_matrix(const check *c, const lengths_case *a)
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
         return false; /* wgmma.ptx does not take them */
-    if (a->hook < CHECK_HOOKS && a->hook >= CHECK_TEXTS) /* each shape has one bias, or bits; some with equal lengths */
+    if (a->hook < CHECK_HOOKS &&
+        a->hook >= CHECK_TEXTS) /* each shape has one bias, or bits; some with equal lengths */
         return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS == a->mask &&
                (a->shape + a->shape / 4 + a->hook) % 4 == 0 &&
-               (a->storage == STORAGES ? a->shape % 3 == 1 : (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
+               (a->storage == STORAGES ? a->shape % 3 == 1
+                                       : (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
     if (a->hook <
         CHECK_TEXTS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
         return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS_IN_TURN == a->mask &&
@@ -179,10 +181,13 @@ static void name_case(const lengths_case *a, char name[128])
                  storages[a->storage].name, sinks, alibi);
     else
         snprintf(name, 128, "%s d%d %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
-                 a->hook == CHECK_HOOKS ? "lengths" : a->hook < CHECK_TEXTS ? "hooks" : "bias", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
-                 (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
-                 storages[a->storage].name, masks[a->mask].name, sinks, alibi,
-                 a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
+                 a->hook == CHECK_HOOKS  ? "lengths"
+                 : a->hook < CHECK_TEXTS ? "hooks"
+                                         : "bias",
+                 (int)s->head_dim, ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name,
+                 masks[a->mask].name, sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
+                 a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */

@@ -176,14 +176,14 @@ static bool cook(device *d, const struct recipe *r, const char *ending, int32_t 
 
 int main(void)
 {
-    static const char *const targets[] = {"90", "80"};
-    static const int32_t     row_counts[] = {TREE, KEYS};
-    static memory            m;
-    random_state             random = random_start(7);
-    int                      tried = 0, failed = 0;
+    static const char *const   targets[] = {"90", "80"};
+    static const int32_t       row_counts[] = {TREE, KEYS};
+    static memory              m;
+    random_state               random = random_start(7);
+    int                        tried = 0, failed = 0;
     struct ptxpack_nvrtc_place place;
-    char                     why[512];
-    const bool               nvrtc = ptxpack_nvrtc_find(&place, why, sizeof why);
+    char                       why[512];
+    const bool                 nvrtc = ptxpack_nvrtc_find(&place, why, sizeof why);
     if (!nvrtc)
         printf("SKIP: hooks in CUDA C++: %s\n", why);
     random_normal(&random, PTXPACK_BF16, m.q, sizeof m.q / 2);

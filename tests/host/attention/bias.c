@@ -99,7 +99,8 @@ static void rows_are_read_in_pairs_where_they_can_be(void **state)
     d.bias = (ptxpack_strides){.batch = 100, .row = 10, .head = 0};
     assert_int_equal(pairs_of(&d, true), 1);
     assert_int_equal(pairs_of(&d, false), 0);
-    assert_int_equal(attention_bias_bytes(&d), 2 * (100 + 2 * 10 + 8)); /* with the other one of the last pair */
+    assert_int_equal(attention_bias_bytes(&d),
+                     2 * (100 + 2 * 10 + 8)); /* with the other one of the last pair */
     d.bias.batch = 101;
     assert_int_equal(pairs_of(&d, true), 0);
     assert_int_equal(attention_bias_bytes(&d), 2 * (101 + 2 * 10 + 7));
@@ -121,8 +122,11 @@ static void addresses_are_checked(void **state)
     ptxpack_attention_desc    d = problem();
     attention_geometry        g;
     char                      line[PLAN_LINE];
-    ptxpack_attention_buffers b = {
-        .size = sizeof b, .q = 1u << 28, .k = 2u << 28, .v = 3u << 28, .o = (uint64_t)4 << 28};
+    ptxpack_attention_buffers b = {.size = sizeof b,
+                                   .q = 1u << 28,
+                                   .k = 2u << 28,
+                                   .v = 3u << 28,
+                                   .o = (uint64_t)4 << 28};
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
     assert_false(g.varlen);
     assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &b, line), PTXPACK_E_ARG);
@@ -148,7 +152,8 @@ static void bits_are_those_of_their_keys(void **state)
     d.mask_bits = (ptxpack_strides){.batch = 0, .row = 8, .head = 0};
     for (int64_t i = 0; i < 2; i++)
         for (int64_t j = 0; j < 64; j++)
-            assert_int_equal(attention_bit_at(&d, bits, 0, 0, i, j, 2, 64), i == 0 ? j == 5 : j == 31 || j == 32);
+            assert_int_equal(attention_bit_at(&d, bits, 0, 0, i, j, 2, 64),
+                             i == 0 ? j == 5 : j == 31 || j == 32);
     d.mask_keys = 33; /* keys 0 to 30 have none */
     for (int64_t j = 0; j < 64; j++)
         assert_int_equal(attention_bit_at(&d, bits, 0, 0, 1, j, 2, 64), j < 31 || j == 31 + 31 || j == 31 + 32);

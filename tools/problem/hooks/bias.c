@@ -51,12 +51,14 @@ static bool describe_bias(const char *subcommand, const char *word, attention_bi
     if (!npy_read(word, a, line))
         return REFUSE("--bias: %s", line);
     if (a->type != NPY_F32 && a->type != NPY_F16 && a->type != NPY_U16)
-        return REFUSE("--bias: %s holds %s, not float32, float16 or uint16 (bf16)", word, npy_type_name(a->type));
+        return REFUSE("--bias: %s holds %s, not float32, float16 or uint16 (bf16)", word,
+                      npy_type_name(a->type));
     d->bias_dtype = a->type == NPY_F16 ? PTXPACK_F16 : a->type == NPY_U16 ? PTXPACK_BF16 : (ptxpack_dtype)0;
     if (!find_strides(subcommand, "bias", a, d, &d->bias))
         return false;
-    return a->shape[a->rank - 1] == d->seqlen_kv || REFUSE("--bias: rows have %lld elements, not one for each of %d keys",
-                                                            (long long)a->shape[a->rank - 1], (int)d->seqlen_kv);
+    return a->shape[a->rank - 1] == d->seqlen_kv ||
+           REFUSE("--bias: rows have %lld elements, not one for each of %d keys",
+                  (long long)a->shape[a->rank - 1], (int)d->seqlen_kv);
 }
 
 static bool read_keys(const char *subcommand, const char *word, ptxpack_attention_desc *d)
@@ -70,8 +72,8 @@ static bool read_keys(const char *subcommand, const char *word, ptxpack_attentio
            REFUSE("--mask-keys: \"%s\" is neither queries nor a number from 1 to %d", word, (int)d->seqlen_kv);
 }
 
-static bool describe_bits(const char *subcommand, const attention_bias_words *words, attention_bias_files *files,
-                          ptxpack_attention_desc *d)
+static bool describe_bits(const char *subcommand, const attention_bias_words *words,
+                          attention_bias_files *files, ptxpack_attention_desc *d)
 {
     char       line[NPY_LINE];
     npy_array *a = &files->bits;
@@ -94,11 +96,12 @@ static bool describe_bits(const char *subcommand, const attention_bias_words *wo
         return false;
     const int64_t bytes = a->shape[a->rank - 1];
     return (bytes % 4 == 0 && bytes >= row) ||
-           REFUSE("--mask-bits: rows have %lld bytes, not a multiple of 4 from %lld on", (long long)bytes, (long long)row);
+           REFUSE("--mask-bits: rows have %lld bytes, not a multiple of 4 from %lld on", (long long)bytes,
+                  (long long)row);
 }
 
-bool attention_bias_describe(const char *subcommand, const attention_bias_words *words, attention_bias_files *files,
-                             ptxpack_attention_desc *d)
+bool attention_bias_describe(const char *subcommand, const attention_bias_words *words,
+                             attention_bias_files *files, ptxpack_attention_desc *d)
 {
     return describe_bias(subcommand, words->bias, files, d) && describe_bits(subcommand, words, files, d);
 }
@@ -110,8 +113,8 @@ static void copy(const npy_array *from, void *to, size_t bytes)
 }
 
 /* Random bits let a row see three of four keys. */
-void attention_bias_draw(const ptxpack_attention_desc *d, const attention_geometry *g, const attention_bias_files *files,
-                         random_state *random, attention_arrays *arrays)
+void attention_bias_draw(const ptxpack_attention_desc *d, const attention_geometry *g,
+                         const attention_bias_files *files, random_state *random, attention_arrays *arrays)
 {
     const size_t bias_bytes = g->array_bytes[ARRAY_BIAS], bits_bytes = g->array_bytes[ARRAY_BITS];
     uint32_t    *bits = (uint32_t *)arrays->array[ARRAY_BITS];

@@ -109,7 +109,7 @@ static bool load_program(attention_hook_runner *r, const attention_hook_files *f
     char                  *text = NULL;
     attention_translated   translated;
     ptxpack_attention_desc d = {.score_mod = files->text[HOOK_SCORE], .mask_mod = files->text[HOOK_MASK]};
-    bool                   good = device_status(r->gpu, attention_translate_hooks(r->gpu->handle, &d, &translated));
+    bool good = device_status(r->gpu, attention_translate_hooks(r->gpu->handle, &d, &translated));
     for (int i = 0; i < HOOK_COUNT && good; i++)
         if (attention_check_hook(attention_hook(&d, i), i, &parts[i], line) != PTXPACK_OK)
             good = (snprintf(r->gpu->line, sizeof r->gpu->line, "%s", line), false);
