@@ -27,8 +27,8 @@
  *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.  Not with fp8.
  * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
  *          under "In one call".
- * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled: SCORE_MOD
- *          changes a score after softcap and ALiBi, and MASK_MOD says whether a row attends to a key that the mask lets it
+ * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled, or functions
+ *          in CUDA C++, of which NVRTC makes such macros: SCORE_MOD changes a score after softcap, ALiBi and bias, and MASK_MOD says whether a row attends to a key that the mask lets it
  *          see.  They are given sequence, query head, the positions of row and key, and up to 8 addresses.
  *          ptx/attention/hooks/README.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
  *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
