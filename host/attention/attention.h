@@ -28,11 +28,11 @@
  * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
  *          under "In one call".
  * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled, or functions
- *          in CUDA C++, of which NVRTC makes such macros: SCORE_MOD changes a score after softcap, ALiBi and bias, and MASK_MOD says whether a row attends to a key that the mask lets it
- *          see.  They are given sequence, query head, the positions of row and key, and up to 8 addresses.
- *          ptx/attention/hooks/README.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
- *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
- *          tile, or PTXPACK_E_UNSUPPORTED.
+ *          in CUDA C++, of which NVRTC, found at run time, makes such macros: SCORE_MOD changes a score after softcap, ALiBi and
+ *          bias, and MASK_MOD says whether a row attends to a key that the mask lets it see.  They are given sequence, query
+ *          head, the positions of row and key, and up to 8 addresses.  ptx/attention/hooks/README.md is their reference,
+ *          tools/examples/hooks has some to begin with.  A text that may do more than compute and read is refused with a line;
+ *          one that makes a kernel spill registers gets a kernel with a smaller tile, or PTXPACK_E_UNSUPPORTED.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
