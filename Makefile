@@ -174,7 +174,8 @@ $(TESTS) $(call binary,$(RECORD)): $(TEST_LIBS)
 	$(SAY) TEST $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka -o $@
 # These tests are above the loader: a mock replaces it and the GPU.
-$(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-attention-lengths host-attention-heads host-gemm-plan \
+$(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-attention-lengths host-attention-heads host-attention-bias \
+  host-gemm-plan \
   tools-checker): $(B)/tests/fake/loader.o
 # cuda.h, if it is installed, is not our code: its warnings are not shown.
 $(B)/tests/%.o: override CPPFLAGS += -idirafter /usr/local/cuda/include

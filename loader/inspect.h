@@ -13,6 +13,7 @@
 #include "loader/compile/log.h"
 #include "loader/compile/nvrtc.h"
 #include "loader/compile/ptxcompiler.h"
+#include "loader/compile/ptx_text.h"
 #include "loader.h"
 #include "pack.h"
 
@@ -54,8 +55,6 @@ void ptxpack_compiler_name(const ptxpack *handle, char *buf, size_t cap);
 /* After PTXPACK_E_COMPILE: all errors of the source, one a line, as ptxpack_log_error_list; it is compiled once more.
  * malloc'ed; NULL where they are not known one by one. */
 char *ptxpack_program_errors(ptxpack *handle, const ptxpack_source *source, size_t *count);
-/* Whether a word stands in a text, outside of comments. */
-bool ptxpack_text_uses(const char *text, const char *word);
 
 /* An offline handle that chooses and compiles as a handle on a device of `arch` would: sm_90 and sm_90a are the
  * same device, and each row is compiled for its own exact target.  sm_count 0 means the usual number.  The

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bias/bias.h"
 #include "cost.h"
 #include "host/attention/append/attached.h"
+#include "hooks/cuda.h"
 #include "host/scalars.h"
 #include "op.h"
 
@@ -95,6 +97,11 @@ static size_t texts(const void *desc, ptxpack_named_text out[PLAN_TEXTS])
             out[count++] = (ptxpack_named_text){attention_hook_names[i], text};
     }
     return count;
+}
+
+static bool may_spill(const void *desc)
+{
+    return (((const ptxpack_attention_desc *)desc)->options & (PTXPACK_BIAS | PTXPACK_MASK_BITS)) != 0;
 }
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
@@ -233,6 +240,7 @@ const plan_op attention_op = {
     .covers = covers,
     .describe = describe,
     .texts = texts,
+    .may_spill = may_spill,
     .buffers = &attention_buffers_struct,
     .check = check,
     .builds = ATTENTION_BUILDS,
@@ -274,7 +282,12 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
     ptxpack_status status = attention_whole_desc(desc, &whole, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);
-    status = make_plans(handle, &whole, row, &made);
+    attention_translated translated;
+    status = attention_translate_hooks(handle, &whole, &translated);
+    made = NULL;
+    if (status == PTXPACK_OK)
+        status = make_plans(handle, &whole, row, &made);
+    attention_translated_free(&translated);
     *plan = (ptxpack_attention_plan *)made;
     return status;
 }
@@ -410,5 +423,5 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     double values = attention_value_dim(&d);
     return (double)d.batch * (in * d.head_dim * q + keys * kv * (d.head_dim + (geometry.values_in_keys ? 0 : values)) +
                               out * values * q + sizeof(float) * q) +
-           2.0 * (double)geometry.descale_bytes + (double)geometry.q_descale_bytes;
+           2.0 * (double)geometry.descale_bytes + (double)geometry.q_descale_bytes + attention_bias_traffic(&d);
 }

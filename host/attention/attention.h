@@ -1,11 +1,20 @@
 /* attention.h - plan and launch an attention forward: O = softmax(scale Q K^T + mask) V.
  *
  * Scores   s = scale q.k; then the softcap; then with PTXPACK_ALIBI less slope |i + seqlen_kv - seqlen_q - j|, with the
- *          query head's slope and the sequence's own lengths; then the mask.  Over the keys j that row i attends to
+ *          query head's slope and the sequence's own lengths; plus the bias; then the mask.  Over the keys j that row i attends to
  *            o = sum e^s(j) v(j) / (sum e^s(j) + e^sink)        lse = ln(sum e^s(j) + e^sink)
  *          where e^sink is there with PTXPACK_SINKS alone: a virtual logit of the query head, as it is in memory.
  * Chunks   With `chunk` n the keys and the rows of a sequence lie in chunks of n positions, from its first key on, and a row
  *          attends to keys of its own chunk alone: with p = i + seqlen_kv - seqlen_q to those with p - p % n <= j <= p.
+ * Bias     With PTXPACK_BIAS bias[sequence][query head][i][j] is added to the score of row i and key j, which are counted in
+ *          their sequence, also of packed rows and in pages, the keys with those that left_pad skips.  -inf is a mask.
+ *          It may be read where the mask leaves nothing, and any number may be there.
+ * Bits     With PTXPACK_MASK_BITS a row attends to a key that the mask leaves only if its bit is 1:
+ *            mask_keys 0   bit j of row i is that of key j
+ *                      n   the bits are those of the last n keys, the last one's is bit n - 1; all keys before are seen
+ *                      PTXPACK_KEYS_OF_QUERIES  the same with n the sequence's own queries: the tree of a speculative
+ *                          decoding, whose tokens are the last keys
+ *          Bit x of a row is bit x % 8 of its byte x / 8.  Keys are counted as for a bias.
  * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
  *            q     [batch][seqlen_q][heads_q][head_dim],    o  [batch][seqlen_q][heads_q][head_dim_v]
  *            k     [batch][seqlen_kv][heads_kv][head_dim],  v  [batch][seqlen_kv][heads_kv][head_dim_v]
@@ -18,12 +27,12 @@
  *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.  Not with fp8.
  * Append   A launch may first write new rows of k and v to dense or paged ones, rotated, and rotate q, as append.h says
  *          under "In one call".
- * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled: SCORE_MOD
- *          changes a score after softcap and ALiBi, and MASK_MOD says whether a row attends to a key that the mask lets it
- *          see.  They are given sequence, query head, the positions of row and key, and up to 8 addresses.
- *          ptx/attention/hooks/README.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
- *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
- *          tile, or PTXPACK_E_UNSUPPORTED.
+ * Hooks    score_mod and mask_mod are PTX with macros of the pack's language, with which the kernel is assembled, or functions
+ *          in CUDA C++, of which NVRTC, found at run time, makes such macros: SCORE_MOD changes a score after softcap, ALiBi and
+ *          bias, and MASK_MOD says whether a row attends to a key that the mask lets it see.  They are given sequence, query
+ *          head, the positions of row and key, and up to 8 addresses.  ptx/attention/hooks/README.md is their reference,
+ *          tools/examples/hooks has some to begin with.  A text that may do more than compute and read is refused with a line;
+ *          one that makes a kernel spill registers gets a kernel with a smaller tile, or PTXPACK_E_UNSUPPORTED.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Caches   With `kv_dtype` PTXPACK_E4M3 or PTXPACK_INT8 an element of k and v is one byte, which means code * k_descale or
  *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
@@ -87,12 +96,15 @@ enum {
     PTXPACK_SINKS = 16,     /* [heads_q], f32: see "Scores"; finite, or -inf, which is no sink */
     PTXPACK_ALIBI = 32, /* [heads_q], f32, slopes: see "Scores"; from 0 to 2^40.  Keys are counted with those
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
+    PTXPACK_BIAS = 64,  /* see "Bias"; not with fp8 */
+    PTXPACK_MASK_BITS = 128, /* see "Bits"; not with fp8 */
     PTXPACK_VALUES_IN_KEYS = 256, /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
     /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
     PTXPACK_DESCALES_TENSOR = 1 << 24,
     PTXPACK_DESCALES_HEAD = 1 << 25
 };
+enum { PTXPACK_KEYS_OF_QUERIES = -1 }; /* for ptxpack_attention_desc.mask_keys */
 
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
  * ignored where the extent is 1.  If all three are 0, the tensor is compact, in the order of "Shapes".  A
@@ -136,9 +148,17 @@ typedef struct ptxpack_attention_desc {
     /* Where `size` ends before these fields they are 0. */
     int32_t  head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, a kv_dtype or append */
     uint32_t reserved;   /* 0 */
+    /* With PTXPACK_BIAS and PTXPACK_MASK_BITS; otherwise, and where `size` ends before, they are 0.  The distances from one
+     * sequence, row i or query head to the next are those of a bias in ELEMENTS, those of bits in BYTES, multiples of 4.
+     * They are from 0 to 2^40, those of rows below 2^31 bytes; 0 repeats the array along that dimension, also if all three
+     * are 0.  Neighbouring keys are neighbours.  A bias is read in pairs of keys, which is faster, if its distances are even,
+     * and so is seqlen_kv or bias.row exceeds it: all its rows then have bias.row elements in memory. */
+    ptxpack_dtype   bias_dtype; /* PTXPACK_F16 or PTXPACK_BF16; 0: f32 */
+    int32_t         mask_keys;  /* see "Bits" */
+    ptxpack_strides bias, mask_bits;
 } ptxpack_attention_desc;
 
-/* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
+/* Device addresses.  Those of q, k, v, o and bias are multiples of 16 bytes, those of lse and the descales of 4. */
 typedef struct ptxpack_attention_buffers {
     uint32_t size;      /* = sizeof(ptxpack_attention_buffers); an older one is fine */
     uint64_t q, k, v;   /* read */
@@ -163,8 +183,9 @@ typedef struct ptxpack_attention_buffers {
     uint32_t reserved; /* 0 */
     /* Read where the descriptor's options ask for it, and otherwise ignored; f32, multiples of 4 bytes.  Where `size`
      * ends before, it is 0. */
-    uint64_t sinks, slopes; /* [heads_q] */
-    uint64_t aux[8];        /* what AUX of the hooks gives them; of any meaning, and not checked */
+    uint64_t sinks, slopes;   /* [heads_q] */
+    uint64_t aux[8];          /* what AUX of the hooks gives them; of any meaning, and not checked */
+    uint64_t bias, mask_bits; /* read as `sinks` is; bits are words of 32, at a multiple of 4 bytes */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -226,12 +247,14 @@ typedef struct ptxpack_attention_hooks {
     void *context; /* threads may use it at the same time */
 } ptxpack_attention_hooks;
 
-/* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks and slopes; and the
- * hooks.  What the descriptor does not ask for is not read. */
+/* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks, slopes, bias and
+ * bits; and the hooks.  What the descriptor does not ask for is not read. */
 typedef struct ptxpack_attention_lengths {
     const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
     const float   *sinks, *slopes;
     const ptxpack_attention_hooks *hooks;
+    const void                    *bias;
+    const uint32_t                *mask_bits;
 } ptxpack_attention_lengths;
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.

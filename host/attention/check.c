@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bias/bias.h"
+
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -154,6 +156,8 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
         status = check_alibi(d, line);
     if (status == PTXPACK_OK)
         status = check_chunk(d, line);
+    if (status == PTXPACK_OK)
+        status = attention_check_bias(d, line);
     return status == PTXPACK_OK ? attention_check_lengths(d, line) : status;
 }
 
@@ -221,6 +225,8 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     out->softcap = desc->softcap;
     resolve_mask(desc, out);
     attention_resolve_lengths(desc, out);
+    out->array_bytes[ARRAY_BIAS] = attention_bias_bytes(desc);
+    out->array_bytes[ARRAY_BITS] = attention_bits_bytes(desc);
     for (int i = 0; i < HOOK_COUNT && status == PTXPACK_OK; i++)
         status = attention_check_hook(attention_hook(desc, i), i, &out->hook_parts[i], line);
     return status;
@@ -245,15 +251,17 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
     memcpy(ranges, tensors, sizeof tensors);
     for (int i = 0; i < ARRAY_COUNT; i++)
         ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
-                                                  geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
+                                                  geometry->array_bytes[i], i == ARRAY_BIAS ? 16 : 4,
+                                                  geometry->array_bytes[i] == 0};
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     memory_range ranges[RANGE_COUNT];
-    bool         arrays = geometry->varlen || attention_has_sinks(geometry) || attention_has_alibi(geometry);
-    int          count = arrays ? RANGE_COUNT : RANGE_ARRAYS;
+    int          count = RANGE_ARRAYS;
+    for (int i = 0; i < ARRAY_COUNT; i++)
+        count = geometry->array_bytes[i] != 0 ? RANGE_COUNT : count;
     attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);

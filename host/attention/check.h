@@ -21,7 +21,7 @@ typedef struct attention_tensor {
 } attention_tensor;
 
 /* The arrays of a launch, in the order of every table about them: int32 of sequences with lengths of their own, and from
- * ARRAY_SINKS on f32 of query heads. */
+ * ARRAY_SINKS on f32 of query heads; a bias, and bits. */
 enum {
     ARRAY_STARTS_Q,
     ARRAY_STARTS_KV,
@@ -32,6 +32,8 @@ enum {
     ARRAY_PAGE_TABLE,
     ARRAY_SINKS,
     ARRAY_SLOPES,
+    ARRAY_BIAS,
+    ARRAY_BITS,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
@@ -140,20 +142,27 @@ static inline bool attention_has_alibi(const attention_geometry *g)
 {
     return g->array_bytes[ARRAY_SLOPES] != 0;
 }
+static inline bool attention_has_bias(const attention_geometry *g) { return g->array_bytes[ARRAY_BIAS] != 0; }
+static inline bool attention_has_bits(const attention_geometry *g) { return g->array_bytes[ARRAY_BITS] != 0; }
 static inline bool attention_has_hooks(const attention_geometry *g)
 {
     return (g->hook_parts[HOOK_SCORE] | g->hook_parts[HOOK_MASK]) != 0;
+}
+/* Whether kernels have whole scores before the softmax, which a bias and a SCORE_MOD are for. */
+static inline bool attention_has_whole_scores(const attention_geometry *g)
+{
+    return g->hook_parts[HOOK_SCORE] != 0 || attention_has_bias(g);
 }
 /* What makes scores of what kernels have of them before a hook and the softmax. */
 static inline float attention_score_scale(const attention_geometry *g)
 {
     return g->softcap > 0 ? g->softcap : g->scale;
 }
-/* What makes them scores in base 2: a SCORE_MOD is given whole ones, and leaves such. */
+/* What makes them scores in base 2. */
 static inline float attention_scale_log2(const attention_geometry *g)
 {
     const double log2_e = 1.4426950408889634;
-    return (float)((g->hook_parts[HOOK_SCORE] != 0 ? 1 : attention_score_scale(g)) * log2_e);
+    return (float)((attention_has_whole_scores(g) ? 1 : attention_score_scale(g)) * log2_e);
 }
 /* What kernels multiply slopes by, whose scores are multiplied by the softcap or the scale later. */
 static inline float attention_alibi_in(const attention_geometry *g)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bias/bias.h"
 #include "cost.h"
 #include "mma_layout.h"
 #include "mma_symbols.h"
@@ -158,6 +159,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
+    attention_bias_symbols(desc, (desc->options & PTXPACK_LEFT_PAD) == 0 && !attention_masks_left(g), list);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
     symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
@@ -285,6 +287,12 @@ static void fill_chunks(attention_decode_arguments *to, const attention_geometry
     ATTENTION_CHUNKS(ARGUMENT_COPY, );
 }
 
+static void fill_bias(attention_decode_arguments *to, const ptxpack_attention_desc *d)
+{
+    const attention_bias_arguments from = attention_bias_numbers(d);
+    ATTENTION_BIAS(ARGUMENT_COPY, );
+}
+
 /* Counters of the parts, in whole 16 bytes. */
 static uint64_t counter_bytes(uint64_t grid) { return (sizeof(uint32_t) * grid + 15) / 16 * 16; }
 
@@ -300,6 +308,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
     fill_lengths(&plan->arguments.decode, d, &plan->geometry);
     fill_chunks(&plan->arguments.decode, &plan->geometry);
+    fill_bias(&plan->arguments.decode, d);
     head->grid[0] = (uint32_t)s.grid;
     if (splits_tiles(&s) || plan->geometry.varlen) {
         uint64_t rows = (uint64_t)rows_of(row);
@@ -328,6 +337,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     memcpy(&to->aux, b->aux, sizeof to->aux);
     to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
     to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
+    to->bias = attention_array(g, b, ARRAY_BIAS);
+    to->bits = attention_array(g, b, ARRAY_BITS);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;

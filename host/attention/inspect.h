@@ -3,6 +3,7 @@
 #define PTXPACK_ATTENTION_INSPECT_H
 #include "check.h"
 #include "cost.h"
+#include "hooks/cuda.h"
 #include "host/plan/inspect.h"
 #include "mma_layout.h"
 #include "mma_symbols.h"

@@ -4,13 +4,13 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv", "lengths_q",
-                                                        "lengths_kv", "row_map",   "left_pad",
-                                                        "page_table", "sinks",     "slopes"};
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q",  "lengths_kv",
+                                                        "row_map",  "left_pad",  "page_table", "sinks",
+                                                        "slopes",   "bias",      "mask_bits"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, before
- * sinks, before chunks, and before hooks. */
+ * sinks, before chunks, before hooks, and before biases. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
@@ -24,7 +24,7 @@ const plan_struct attention_buffers_struct = {
     .size = sizeof(ptxpack_attention_buffers),
     .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
               offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks),
-              offsetof(ptxpack_attention_buffers, aux)},
+              offsetof(ptxpack_attention_buffers, aux), offsetof(ptxpack_attention_buffers, bias)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
@@ -38,8 +38,8 @@ ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack
 /* ---- the fields --------------------------------------------------------------------------------------- */
 static bool is_varlen(const ptxpack_attention_desc *d)
 {
-    const uint32_t no_lengths = PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS |
-                                PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
+    const uint32_t no_lengths = PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_BIAS | PTXPACK_MASK_BITS |
+                                PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
     return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE ||
            (d->options & ~no_lengths) != 0;
 }
@@ -59,8 +59,8 @@ enum { SPLIT_ROWS = 256 }; /* at least the key blocks of all warps of a row of d
 static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD |
-                           PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_VALUES_IN_KEYS |
-                           PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
+                           PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_BIAS | PTXPACK_MASK_BITS |
+                           PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
     if (d->q_rows != PTXPACK_ROWS_DENSE && d->q_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)
@@ -148,8 +148,9 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,
-                                       b->left_pad, b->page_table, b->sinks,     b->slopes};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv, b->lengths_q,  b->lengths_kv,
+                                       b->row_map,  b->left_pad,  b->page_table, b->sinks,
+                                       b->slopes,   b->bias,      b->mask_bits};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 

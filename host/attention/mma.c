@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bias/bias.h"
 #include "cost.h"
 #include "mma_layout.h"
 #include "mma_symbols.h"
@@ -28,6 +29,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
+    attention_bias_symbols(desc, (desc->options & PTXPACK_LEFT_PAD) == 0, list);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
     symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);
     attention_mma_symbols(l, list);
@@ -119,6 +121,12 @@ static void fill_chunks(attention_mma_arguments *to, const attention_geometry *g
     ATTENTION_CHUNKS(ARGUMENT_COPY, );
 }
 
+static void fill_bias(attention_mma_arguments *to, const ptxpack_attention_desc *d)
+{
+    const attention_bias_arguments from = attention_bias_numbers(d);
+    ATTENTION_BIAS(ARGUMENT_COPY, );
+}
+
 /* The grid is all tiles of all heads, of sequences as long as the descriptor says. */
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
@@ -136,6 +144,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_arguments(a, desc, &plan->geometry);
     fill_lengths(a, desc, &plan->geometry);
     fill_chunks(a, &plan->geometry);
+    fill_bias(a, desc);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
@@ -161,6 +170,8 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     memcpy(&to->aux, b->aux, sizeof to->aux);
     to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
     to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
+    to->bias = attention_array(g, b, ARRAY_BIAS);
+    to->bits = attention_array(g, b, ARRAY_BITS);
     return PTXPACK_OK;
 }
 

@@ -50,6 +50,18 @@ typedef struct attention_aux {
     X(S, uint64_t, v_descale,     "ARG_V_DESCALE")                                                     \
     X(S, int32_t,  descale_batch, "ARG_DESCALE_BATCH") /* bytes from a sequence's to the next one's */ \
     X(S, int32_t,  descale_head,  "ARG_DESCALE_HEAD")  /* .. from a key head's */
+/* What they have at the end of all with a bias or bits (host/attention/bias/bias.h). */
+#define ATTENTION_BIAS(X, S)                                                                           \
+    X(S, uint64_t, bias,          "ARG_BIAS")          /* with BIAS: device address */                 \
+    X(S, uint64_t, bits,          "ARG_BITS")          /* with BITS: device address */                 \
+    X(S, int64_t,  bias_batch,    "ARG_BIAS_BATCH")    /* strides in bytes; 0: the same for all */     \
+    X(S, int64_t,  bias_head,     "ARG_BIAS_HEAD")                                                     \
+    X(S, int64_t,  bits_batch,    "ARG_BITS_BATCH")                                                    \
+    X(S, int64_t,  bits_head,     "ARG_BITS_HEAD")                                                     \
+    X(S, int32_t,  bias_row,      "ARG_BIAS_ROW")                                                      \
+    X(S, int32_t,  bits_row,      "ARG_BITS_ROW")                                                      \
+    X(S, int32_t,  bits_keys,     "ARG_BITS_KEYS")     /* with BITS 2: those that have bits */         \
+    X(S, int32_t,  bits_words,    "ARG_BITS_WORDS")    /* of a row, of 32 bits */
 
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
@@ -88,12 +100,14 @@ typedef struct attention_aux {
     ATTENTION_CHUNKS(X, S)                                                                             \
     ATTENTION_HOOKS(X, S)                                                                              \
     ATTENTION_BYTES(X, S)                                                                              \
-    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
+    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */                              \
+    ATTENTION_BIAS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
 ARGUMENT_STRUCT(ATTENTION_HEADS, attention_heads_arguments);
 ARGUMENT_STRUCT(ATTENTION_CHUNKS, attention_chunks_arguments);
+ARGUMENT_STRUCT(ATTENTION_BIAS, attention_bias_arguments);
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 
 /* clang-format off */
@@ -159,7 +173,8 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     ATTENTION_CHUNKS(X, S)                                                                             \
     ATTENTION_HOOKS(X, S)                                                                              \
     ATTENTION_BYTES(X, S)                                                                              \
-    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */
+    X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */                              \
+    ATTENTION_BIAS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

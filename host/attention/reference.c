@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bias/bias.h"
 #include "check.h"
 #include "host/scalars.h"
 
@@ -27,6 +28,8 @@ struct attention_reference {
     const void             *q;
     ptxpack_descales        descales;
     const float            *sinks, *slopes; /* [heads_q]; NULL: none */
+    const void             *bias;           /* NULL: none */
+    const uint32_t         *bits;           /* the same */
     ptxpack_attention_hooks hooks;          /* NULL: none */
     attention_sequence     *sequences;      /* [batch] */
     float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
@@ -158,6 +161,17 @@ static ptxpack_status read_hooks(attention_reference *r, const ptxpack_attention
     return PTXPACK_OK;
 }
 
+static ptxpack_status read_bias(attention_reference *r, const ptxpack_attention_lengths *lengths)
+{
+    const bool bias = attention_has_bias(&r->geometry), bits = attention_has_bits(&r->geometry);
+    r->bias = bias && lengths != NULL ? lengths->bias : NULL;
+    r->bits = bits && lengths != NULL ? lengths->mask_bits : NULL;
+    if ((bias && r->bias == NULL) || (bits && r->bits == NULL))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL",
+                            attention_array_names[bias && r->bias == NULL ? ARRAY_BIAS : ARRAY_BITS]);
+    return PTXPACK_OK;
+}
+
 /* What query heads have, of those that the descriptor asks for. */
 static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
 {
@@ -188,6 +202,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
         status = read_heads(r, lengths);
     if (status == PTXPACK_OK)
         status = read_hooks(r, lengths);
+    if (status == PTXPACK_OK)
+        status = read_bias(r, lengths);
     if (status == PTXPACK_OK)
         status = allocate(r);
     if (status == PTXPACK_OK)
@@ -263,6 +279,23 @@ typedef struct group_keys {
     double        slope[GROUP], place[GROUP]; /* slope 0: none; the row's own position */
     attention_row of[GROUP];
 } group_keys;
+
+/* What a bias adds to the scores p of a row. */
+static void add_bias(const attention_reference *r, const attention_row *row, key_range seen, double *p)
+{
+    for (size_t j = seen.first; j < seen.end && r->bias != NULL; j++)
+        p[j] += attention_bias_at(&r->desc, r->bias, row->batch, row->head, row->row, (int64_t)j);
+}
+
+/* The keys whose bits are 0 are masked. */
+static void apply_bits(const attention_reference *r, const attention_row *row, key_range seen, double *p)
+{
+    const attention_sequence *s = &r->sequences[row->batch];
+    for (size_t j = seen.first; j < seen.end && r->bits != NULL; j++)
+        if (!attention_bit_at(&r->desc, r->bits, row->batch, row->head, row->row, (int64_t)j, s->queries,
+                              s->keys))
+            p[j] = -INFINITY;
+}
 
 /* What hooks make of the scores p of a row. */
 static void apply_hooks(const attention_reference *r, const attention_row *row, int32_t q, key_range seen,
@@ -357,7 +390,9 @@ static void exact_group(const attention_reference *r, const float *v, const grou
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
+        add_bias(r, &keys->of[i], keys->row[i], p);
         apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_bits(r, &keys->of[i], keys->row[i], p);
         sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
     weigh_values(r, v, keys->all, w);
@@ -389,7 +424,9 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
+        add_bias(r, &keys->of[i], keys->row[i], p);
         apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_bits(r, &keys->of[i], keys->row[i], p);
         double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
         for (size_t j = keys->row[i].first; j < keys->row[i].end && sum > 0; j++)
             p[j] = round_weight(r->desc.dtype, p[j], sum);

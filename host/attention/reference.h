@@ -23,7 +23,7 @@ typedef struct attention_row_results {
 } attention_row_results;
 
 /* Keep K and V as floats in the order in which the rows need them (4 bytes for each element).  q, the descales
- * (as in ptxpack_attention_reference), sinks, slopes and hooks are read later and must outlive *out.  `lengths`: the other arrays
+ * (as in ptxpack_attention_reference), sinks, slopes, bias, bits and hooks are read later and must outlive *out.  `lengths`: the other arrays
  * that the descriptor asks for, read now; NULL where it asks for none.  After a failure the line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG, _E_MEMORY */
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,

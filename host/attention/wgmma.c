@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bias/bias.h"
 #include "cost.h"
 #include "host/plan/tensor_map.h"
 #include "op.h"
@@ -18,7 +19,8 @@ static attention_split split_of(const plan_problem *problem, const attention_wgm
 /* Whether no query sees a key behind its own position, from which ALiBi's distances are. */
 static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
-    if (!attention_has_alibi(g) || attention_has_hooks(g)) /* a hook is given the whole score */
+    if (!attention_has_alibi(g) || attention_has_hooks(g) ||
+        attention_has_bias(g)) /* these have whole scores */
         return false;
     return g->varlen ? g->bottom_right && g->reach_right == 0
                      : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
@@ -39,6 +41,9 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
+    attention_bias_symbols((const ptxpack_attention_desc *)problem->desc,
+                           (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
+                           list);
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
     const attention_split         split = split_of(problem, l);
@@ -131,10 +136,14 @@ static const char *refuse_values(const attention_geometry *g, const ptxpack_vari
 /* The scale of fp8's scores is known on the device alone. */
 static const char *refuse_scores(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    if (!(attention_has_alibi(g) || attention_has_hooks(g)) || ptxpack_variant_parameter(row, "FP8", 0) == 0)
+    const bool takes_none = attention_has_alibi(g) || attention_has_hooks(g) || attention_has_bias(g) ||
+                            attention_has_bits(g);
+    if (!takes_none || ptxpack_variant_parameter(row, "FP8", 0) == 0)
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take %s with fp8",
                 attention_has_alibi(g)           ? "PTXPACK_ALIBI"
+                : attention_has_bias(g)          ? "PTXPACK_BIAS"
+                : attention_has_bits(g)          ? "PTXPACK_MASK_BITS"
                 : g->hook_parts[HOOK_SCORE] != 0 ? attention_hook_names[HOOK_SCORE]
                                                  : attention_hook_names[HOOK_MASK]);
     return line;
@@ -209,6 +218,12 @@ static void fill_chunks(attention_wgmma_arguments *to, const attention_geometry 
 {
     const attention_chunks_arguments from = attention_count_chunks(g);
     ATTENTION_CHUNKS(ARGUMENT_COPY, );
+}
+
+static void fill_bias(attention_wgmma_arguments *to, const ptxpack_attention_desc *d)
+{
+    const attention_bias_arguments from = attention_bias_numbers(d);
+    ATTENTION_BIAS(ARGUMENT_COPY, );
 }
 
 /* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
@@ -291,6 +306,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     fill_chunks(&plan->arguments.wgmma, &plan->geometry);
+    fill_bias(&plan->arguments.wgmma, desc);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
@@ -312,6 +328,8 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->sinks = attention_array(&plan->geometry, b, ARRAY_SINKS);
     to->slopes = attention_array(&plan->geometry, b, ARRAY_SLOPES);
     memcpy(&to->aux, b->aux, sizeof to->aux);
+    to->bias = attention_array(&plan->geometry, b, ARRAY_BIAS);
+    to->bits = attention_array(&plan->geometry, b, ARRAY_BITS);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     if (plan->geometry.descale_bytes != 0) {

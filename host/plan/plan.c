@@ -73,7 +73,8 @@ static ptxpack_status make_row(const plan_problem *p, ptxpack *handle, const ptx
     return status == PTXPACK_OK ? load(p, handle, row, plan) : status;
 }
 
-/* With the caller's texts a kernel may spill registers; then the next row is tried, which may have a smaller tile. */
+/* With the caller's texts a kernel may spill registers; then the next row is tried, which may have a smaller tile.  Where all
+ * spill that is refused; without texts the fastest is taken. */
 static ptxpack_status make_without_spills(const plan_problem *p, ptxpack *handle, plan_head *plan)
 {
     const ptxpack_variant *row, *first = NULL;
@@ -90,6 +91,9 @@ static ptxpack_status make_without_spills(const plan_problem *p, ptxpack *handle
         bytes = first == NULL ? r->spill_store_bytes : bytes;
         first = first == NULL ? row : first;
     }
+    ptxpack_named_text texts[PLAN_TEXTS];
+    if (p->op->texts(p->desc, texts) == 0)
+        return make_row(p, handle, first, plan);
     return ptxpack_fail(
         handle, PTXPACK_E_UNSUPPORTED,
         "with this hook every kernel spills registers; %s, the fastest of them, %d bytes a thread", first->id,
@@ -115,7 +119,7 @@ static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc,
         status = ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, line);
     if (status != PTXPACK_OK)
         return status;
-    return chosen && op->texts != NULL && op->texts(desc, texts) > 0
+    return chosen && op->texts != NULL && (op->texts(desc, texts) > 0 || op->may_spill(desc))
                ? make_without_spills(&problem, handle, plan)
                : make_row(&problem, handle, row, plan);
 }

@@ -1,13 +1,12 @@
 /* program_source.c - checking and reading a program's source, and finding the files that it includes. */
 #include "program_source.h"
+#include "loader/compile/ptx_text.h"
 #include "loader/inspect.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "loader/inspect.h"
 
 enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
 
@@ -178,34 +177,6 @@ static const struct ptxpack_file *find_included(struct ptxpack_text *t, const ch
 }
 
 /* ---- what a text uses ------------------------------------------------------------------------------ */
-
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-/* Behind the comment that starts here; NULL when none does. */
-static const char *after_comment(const char *at)
-{
-    if (at[0] != '/' || (at[1] != '/' && at[1] != '*'))
-        return NULL;
-    const char *end = at[1] == '/' ? strchr(at, '\n') : strstr(at + 2, "*/");
-    return end == NULL ? at + strlen(at) : end + (at[1] == '/' ? 1 : 2);
-}
-
-bool ptxpack_text_uses(const char *text, const char *word)
-{
-    size_t bytes = strlen(word);
-    for (const char *at = text, *next; *at != '\0'; at = next) {
-        next = after_comment(at);
-        if (next != NULL)
-            continue;
-        for (next = at; in_word(*next);)
-            next++;
-        if (next == at)
-            next++;
-        else if ((size_t)(next - at) == bytes && memcmp(at, word, bytes) == 0)
-            return true;
-    }
-    return false;
-}
 
 void ptxpack_text_note(struct ptxpack_text *t, const char *text)
 {

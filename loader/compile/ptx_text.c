@@ -1,5 +1,6 @@
-/* ptx_text.c - finding directives in PTX: outside of comments and strings. */
+/* ptx_text.c - finding directives in PTX, outside of comments and strings, and words in any text. */
 #include "ptx_text.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,4 +170,34 @@ void ptxpack_ptx_strip_folder(char *text)
         at = end;
     }
     *to = '\0';
+}
+
+/* ---- words of a text ------------------------------------------------------------------------------- */
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Behind the comment that starts here; NULL when none does. */
+static const char *after_comment(const char *at)
+{
+    if (at[0] != '/' || (at[1] != '/' && at[1] != '*'))
+        return NULL;
+    const char *end = at[1] == '/' ? strchr(at, '\n') : strstr(at + 2, "*/");
+    return end == NULL ? at + strlen(at) : end + (at[1] == '/' ? 1 : 2);
+}
+
+bool ptxpack_text_uses(const char *text, const char *word)
+{
+    size_t bytes = strlen(word);
+    for (const char *at = text, *next; *at != '\0'; at = next) {
+        next = after_comment(at);
+        if (next != NULL)
+            continue;
+        for (next = at; in_word(*next);)
+            next++;
+        if (next == at)
+            next++;
+        else if ((size_t)(next - at) == bytes && memcmp(at, word, bytes) == 0)
+            return true;
+    }
+    return false;
 }

@@ -13,6 +13,8 @@ const char *ptxpack_ptx_entry(const char *at, size_t *bytes);
 /* A ptxpack_line_origin that reads the .loc and .file directives of a PTX text, which is the context:
  * "k.cu:12", or for inlined code "k.cu:12 (in lib.h:3)". */
 const char *ptxpack_ptx_origin(const void *text, size_t line, char *buf, size_t cap);
+/* Whether a word stands in a text, outside of comments. */
+bool ptxpack_text_uses(const char *text, const char *word);
 /* Remove the current folder from the paths of the text's .file directives. */
 void ptxpack_ptx_strip_folder(char *text);
 #endif

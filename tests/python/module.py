@@ -25,6 +25,7 @@ from arrays import (Array, Interface, Lender, Managed, ManagedVersioned, OldLend
                            capsule_get, capsule_name, compact, cuda, decode,
                            driver, lent, new_stream, pointer, python_call, read,
                            size_t, u64, values_of, watched)
+from biases import Biases  # noqa: F401: run from here, too
 from libraries import Bytes, Libraries, Structures, print_c  # noqa: F401: run from here, too
 
 

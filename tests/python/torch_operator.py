@@ -74,6 +74,21 @@ class Operator(unittest.TestCase):
         with self.assertRaisesRegex(ptxpack.ArgumentError, "score_mod, line 1: bar is not an instruction"):
             ptxpack.torch.attention(q, k, v, score_mod="bar.sync 0;")
 
+    def test_bias(self):
+        """A bias of all sequences, and bits that make a causal mask; traced, too."""
+        q, k, v = inputs()
+        rows, keys = q.shape[1], k.shape[1]
+        i, j = torch.arange(rows)[:, None], torch.arange(keys)
+        slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+        bias = -slopes[:, None, None] * (i + keys - rows - j).abs()
+        bits = ((2 << torch.arange(rows) + keys - rows) - 1).to(torch.int32)[:, None]
+
+        def biased(q, k, v):
+            return ptxpack.torch.attention(q, k, v, bias=bias, mask_bits=bits)
+        want, _ = reference(q, k, v, causal=True, slopes=slopes)
+        self.near(biased(q, k, v), want, q.dtype)
+        self.near(torch.compile(biased, fullgraph=True, backend="aot_eager")(q, k, v), want, q.dtype)
+
     def test_values(self):
         for dtype in (torch.float16, torch.bfloat16):
             for layout in ("bshd", "bhsd"):

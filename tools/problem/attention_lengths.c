@@ -180,7 +180,9 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        a->array[ARRAY_PAGE_TABLE],
                                        (const float *)a->array[ARRAY_SINKS],
                                        (const float *)a->array[ARRAY_SLOPES],
-                                       NULL};
+                                       NULL,
+                                       a->array[ARRAY_BIAS],
+                                       (const uint32_t *)a->array[ARRAY_BITS]};
 }
 
 void attention_lengths_free(attention_arrays *a)

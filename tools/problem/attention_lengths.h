@@ -31,7 +31,7 @@ typedef struct attention_list {
 } attention_list;
 
 /* The lists, of lengths_q, lengths_kv, row_map and left_pad, and the arrays in host memory, by their ids; from ARRAY_SINKS
- * on they hold floats. */
+ * on they hold no int32. */
 typedef struct attention_arrays {
     attention_list list[ARRAY_COUNT];
     int32_t       *array[ARRAY_COUNT]; /* NULL: not asked for */

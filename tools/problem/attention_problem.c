@@ -136,6 +136,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
     p->desc.size = sizeof p->desc;
     if (!attention_hooks_read(s->subcommand, &s->hooks, &p->hooks, &p->desc))
         return false;
+    if (!attention_bias_describe(s->subcommand, &s->bias, &p->bias, &p->desc))
+        return false;
     if (!attention_append_describe(s->subcommand, &s->append, &p->arrays, &p->desc, &p->fresh))
         return false;
     if (ptxpack_attention_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
@@ -225,6 +227,7 @@ static int make_random(const attention_settings *s, attention_problem *p)
             random_normal(&random, attention_tensor_type(d, i), p->tensor[i], p->elements[i]);
     }
     attention_heads_draw(d, &p->heads, &random, &p->arrays);
+    attention_bias_draw(d, &p->geometry, &p->bias, &random, &p->arrays);
     const char *why;
     if (!make_descales(s, p, &random))
         return COMMAND_FAILED;
@@ -330,8 +333,10 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
     if (ok && !attention_lengths_draw(&p->desc, &p->geometry, &random, &p->arrays))
         return command_fail(s->subcommand, "no memory for the lengths");
-    if (ok)
+    if (ok) {
         attention_heads_draw(&p->desc, &p->heads, &random, &p->arrays);
+        attention_bias_draw(&p->desc, &p->geometry, &p->bias, &random, &p->arrays);
+    }
     return ok ? COMMAND_OK : COMMAND_FAILED;
 }
 
@@ -417,5 +422,6 @@ void attention_problem_free(attention_problem *p)
     attention_lengths_free(&p->arrays);
     attention_heads_free(&p->heads);
     attention_hooks_free(&p->hooks);
+    attention_bias_free(&p->bias);
     attention_append_free(&p->fresh);
 }

@@ -8,6 +8,7 @@
 #include "host/attention/inspect.h"
 #include "attention_append.h"
 #include "attention_heads.h"
+#include "hooks/bias.h"
 #include "hooks/files.h"
 #include "attention_lengths.h"
 #include "attention_mask.h"
@@ -38,6 +39,7 @@ typedef struct attention_settings {
     double                  scale, softcap;
     attention_head_words    heads;
     attention_hook_words    hooks;
+    attention_bias_words    bias;
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
@@ -93,6 +95,7 @@ typedef struct attention_problem {
     attention_arrays       arrays;
     attention_heads        heads;
     attention_hook_files   hooks;
+    attention_bias_files   bias;
     attention_new_rows     fresh;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];

@@ -5,6 +5,8 @@
  * the expander and the compiler then name the line of the text. */
 #include "hooks.h"
 
+#include "cuda.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +47,7 @@ typedef struct word {
 typedef struct reader {
     const char *at;
     int         hook, line, found; /* the macros of parts_known so far */
+    const int  *lines;             /* those that are named for them; NULL: the same */
     char       *refusal;           /* PLAN_LINE bytes */
 } reader;
 
@@ -73,8 +76,8 @@ static bool is_listed(word w, const char *const *list, size_t count)
 static bool refuse(const reader *r, const char *what, word w)
 {
     const int shown = w.size < 60 ? (int)w.size : 60;
-    plan_refuse(r->refusal, PTXPACK_E_ARG, "%s, line %d: %.*s %s", attention_hook_names[r->hook], r->line,
-                shown, w.at, what);
+    plan_refuse(r->refusal, PTXPACK_E_ARG, "%s, line %d: %.*s %s", attention_hook_names[r->hook],
+                r->lines != NULL ? r->lines[r->line - 1] : r->line, shown, w.at, what);
     return false;
 }
 
@@ -204,10 +207,15 @@ static bool read_statements(reader *r, const char *at, const char *end)
 
 ptxpack_status attention_check_hook(const char *text, int hook, int *parts, char line[PLAN_LINE])
 {
-    reader r = {.at = text, .hook = hook, .line = 1, .refusal = line};
+    *parts = attention_hook_is_cuda(text) ? HOOK_MOD : 0; /* NVRTC checks that */
+    return text == NULL || *parts != 0 ? PTXPACK_OK : attention_check_hook_of(text, hook, NULL, parts, line);
+}
+
+ptxpack_status attention_check_hook_of(const char *text, int hook, const int *lines, int *parts,
+                                       char line[PLAN_LINE])
+{
+    reader r = {.at = text, .hook = hook, .line = 1, .lines = lines, .refusal = line};
     *parts = 0;
-    if (text == NULL)
-        return PTXPACK_OK;
     for (; *r.at != '\0'; r.line++) {
         const char *end = r.at + strcspn(r.at, "\n"), *comment = r.at;
         while (comment < end && !(comment[0] == '/' && (comment[1] == '/' || comment[1] == '*')))

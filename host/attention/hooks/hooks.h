@@ -18,4 +18,7 @@ enum { HOOK_MOD = 1, HOOK_REGISTERS = 2, HOOK_ROW = 4, HOOK_BLOCK = 8, HOOK_UNIT
 
 /* Checks a text, NULL for none, and finds its macros.  A line names the hook and the line of the text.  PTXPACK_E_ARG */
 ptxpack_status attention_check_hook(const char *text, int hook, int *parts, char line[PLAN_LINE]);
+/* The same of a text that was made of another one, whose line `lines` says for each of its lines. */
+ptxpack_status attention_check_hook_of(const char *text, int hook, const int *lines, int *parts,
+                                       char line[PLAN_LINE]);
 #endif

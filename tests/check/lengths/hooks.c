@@ -1,8 +1,10 @@
-/* hooks.c - what cases of attention do to scores and masks: the same in PTX and in C. */
+/* hooks.c - what cases of attention do to scores and masks: the same in PTX and in C, and biases and bits. */
 #include "hooks.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* ---- all arguments; a shift by a block of keys shows, too ---- */
 static int32_t mix(int32_t b, int32_t h, int32_t q, int32_t kv) { return 3 * q + 5 * kv + 7 * h + 11 * b; }
@@ -111,11 +113,31 @@ static int        mask_of_documents(void *context, int32_t b, int32_t h, int32_t
     return document_of(q) == document_of(kv);
 }
 
+#define NONE ((ptxpack_dtype)0) /* of a bias */
+#define F32  ((ptxpack_dtype)0)
 const check_hook check_hooks[CHECK_HOOKS] = {
-    {"mixed scores", mixed_score, NULL, {score_of_mix, NULL, NULL, NULL}},
-    {"mixed scores, rows without keys", mixed_score, mixed_mask, {score_of_mix, mask_of_mix, NULL, NULL}},
-    {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}},
-    {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}},
+    {"mixed scores", mixed_score, NULL, {score_of_mix, NULL, NULL, NULL}, 0, NONE, 0, 0},
+    {"mixed scores, rows without keys",
+     mixed_score,
+     mixed_mask,
+     {score_of_mix, mask_of_mix, NULL, NULL},
+     0,
+     NONE,
+     0,
+     0},
+    {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}, 0, NONE, 0, 0},
+    {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}, 0, NONE, 0, 0},
+    {"bf16 bias", NULL, NULL, {0}, PTXPACK_BIAS, PTXPACK_BF16, 0, 0},
+    {"f32 bias of all heads, bits", NULL, NULL, {0}, PTXPACK_BIAS | PTXPACK_MASK_BITS, F32, 0, 2},
+    {"f16 bias of odd rows, bits of a tree, mixed scores",
+     mixed_score,
+     NULL,
+     {score_of_mix, NULL, NULL, NULL},
+     PTXPACK_BIAS | PTXPACK_MASK_BITS,
+     PTXPACK_F16,
+     PTXPACK_KEYS_OF_QUERIES,
+     1},
+    {"bits of the last 37 keys", NULL, NULL, {0}, PTXPACK_MASK_BITS, NONE, 37, 3},
 };
 
 void check_fill_aux(float slopes[CHECK_SLOPES], int32_t documents[CHECK_DOCUMENTS])
@@ -124,4 +146,55 @@ void check_fill_aux(float slopes[CHECK_SLOPES], int32_t documents[CHECK_DOCUMENT
         slopes[h] = slope_of(h);
     for (int32_t i = 0; i < CHECK_DOCUMENTS; i++)
         documents[i] = document_of(i - CHECK_POSITIONS);
+}
+
+/* ---- a bias, and bits ------------------------------------------------------------------------------------- */
+void check_describe_bias(const check_hook *hook, ptxpack_attention_desc *d)
+{
+    const bool    bias = (hook->options & PTXPACK_BIAS) != 0, bits = (hook->options & PTXPACK_MASK_BITS) != 0;
+    const int64_t rows = d->seqlen_q, heads = d->heads_q, row = (d->seqlen_kv | 1) + (hook->apart == 1 ? 2 : 1);
+    const int64_t columns = hook->mask_keys > 0 ? hook->mask_keys : hook->mask_keys < 0 ? rows : d->seqlen_kv;
+    const int64_t bytes = ((columns + 31) / 32 + 1) * 4;
+    d->options |= hook->options;
+    d->bias_dtype = hook->bias_dtype;
+    d->mask_keys = hook->mask_keys < d->seqlen_kv ? hook->mask_keys : d->seqlen_kv;
+    if (bias)
+        d->bias = (ptxpack_strides){heads * rows * row, row, rows * row};
+    if (bits)
+        d->mask_bits = (ptxpack_strides){heads * rows * bytes, bytes, rows * bytes};
+    if (hook->apart == 2)
+        d->bias.head = d->mask_bits.head = 0;
+    if (hook->apart == 3)
+        d->bias.batch = d->mask_bits.batch = 0;
+}
+
+static float bias_of(const ptxpack_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const uint32_t x = (uint32_t)(3 * i + 5 * j + (d->bias.head != 0 ? 7 * h : 0) + 11 * b);
+    return i % 7 == 3 || x % 19 == 0 ? -INFINITY : (float)(x % 37) / 16 - 1;
+}
+
+void check_fill_bias(const ptxpack_attention_desc *d, void *bias, size_t bytes, int32_t sequence,
+                     int64_t queries, int64_t keys)
+{
+    const int64_t heads = d->bias.head != 0 ? d->heads_q : 1;
+    if (sequence == 0)
+        memset(bias, 0xff, bytes);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < queries; i++)
+            for (int64_t j = 0; j < keys; j++) {
+                const size_t at = (size_t)(sequence * d->bias.batch + h * d->bias.head + i * d->bias.row + j);
+                const float  x = bias_of(d, sequence, h, i, j);
+                if (d->bias_dtype == 0)
+                    ((float *)bias)[at] = x;
+                else
+                    ptxpack_set_element(d->bias_dtype, bias, at, x);
+            }
+}
+
+void check_fill_bits(const ptxpack_attention_desc *d, uint32_t *bits, size_t bytes)
+{
+    const size_t row = (size_t)d->mask_bits.row / sizeof *bits;
+    for (size_t n = 0; n < bytes / sizeof *bits; n++)
+        bits[n] = n / row % 7 == 2 ? 0 : ~((uint32_t)n * 2654435761u & (uint32_t)(n + 3) * 2246822519u);
 }

@@ -115,7 +115,9 @@ ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
                                        i->arrays[ARRAY_PAGE_TABLE],
                                        (const float *)i->arrays[ARRAY_SINKS],
                                        (const float *)i->arrays[ARRAY_SLOPES],
-                                       i->hook != NULL ? &i->hook->functions : NULL};
+                                       i->hook != NULL ? &i->hook->functions : NULL,
+                                       i->arrays[ARRAY_BIAS],
+                                       (const uint32_t *)i->arrays[ARRAY_BITS]};
 }
 
 /* ---- random lengths and pages ------------------------------------------------------------------------- */
@@ -198,6 +200,12 @@ static void draw_arrays(lengths_image *image, random_state *random)
         check_fill_sinks((float *)arrays[ARRAY_SINKS], d->heads_q, (int32_t)random_below(random, 8));
     if (arrays[ARRAY_SLOPES] != NULL)
         check_fill_slopes((float *)arrays[ARRAY_SLOPES], d->heads_q, (int32_t)random_below(random, 8));
+    for (int32_t i = 0; i < d->batch && arrays[ARRAY_BIAS] != NULL; i++) {
+        const attention_sequence s = lengths_image_sequence(image, i);
+        check_fill_bias(d, arrays[ARRAY_BIAS], image->geometry.array_bytes[ARRAY_BIAS], i, s.queries, s.keys);
+    }
+    if (arrays[ARRAY_BITS] != NULL)
+        check_fill_bits(d, (uint32_t *)arrays[ARRAY_BITS], image->geometry.array_bytes[ARRAY_BITS]);
     if (arrays[ARRAY_ROW_MAP] != NULL) {
         int32_t *order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order);
         if (order != NULL) {

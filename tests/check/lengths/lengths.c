@@ -165,8 +165,14 @@ static bool in_matrix(const check *c, const lengths_case *a)
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
         return false; /* wgmma.ptx does not take them */
+    if (a->hook < CHECK_HOOKS &&
+        a->hook >= CHECK_TEXTS) /* each shape has one bias, or bits; some with equal lengths */
+        return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS == a->mask &&
+               (a->shape + a->shape / 4 + a->hook) % 4 == 0 &&
+               (a->storage == STORAGES ? a->shape % 3 == 1
+                                       : (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
     if (a->hook <
-        CHECK_HOOKS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
+        CHECK_TEXTS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
         return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS_IN_TURN == a->mask &&
                (a->storage == STORAGES
                     ? (a->shape + a->hook) % 4 == 1
@@ -191,7 +197,10 @@ static uint32_t options_of(const lengths_case *a)
 
 static const char *kind_of(const lengths_case *a)
 {
-    return a->hook < CHECK_HOOKS ? "hooks" : a->kv != 0 ? "bytes" : "lengths";
+    return a->kv != 0              ? "bytes"
+           : a->hook == CHECK_HOOKS ? "lengths"
+           : a->hook < CHECK_TEXTS  ? "hooks"
+                                    : "bias";
 }
 
 static void name_case(const lengths_case *a, char name[128])
@@ -252,6 +261,7 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
     if (a->hook < CHECK_HOOKS) {
         d.score_mod = check_hooks[a->hook].score_mod;
         d.mask_mod = check_hooks[a->hook].mask_mod;
+        check_describe_bias(&check_hooks[a->hook], &d);
     }
     return d;
 }

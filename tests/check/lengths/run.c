@@ -100,6 +100,8 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
                                           .page_table = s->arrays[ARRAY_PAGE_TABLE],
                                           .sinks = s->arrays[ARRAY_SINKS],
                                           .slopes = s->arrays[ARRAY_SLOPES],
+                                          .bias = s->arrays[ARRAY_BIAS],
+                                          .mask_bits = s->arrays[ARRAY_BITS],
                                           .aux = {s->slopes, s->documents + sizeof(int32_t) * CHECK_POSITIONS}};
     if (image->fresh.kind != NULL) {
         append = lengths_append_buffers(image, &b);

@@ -1,5 +1,5 @@
 /* cookbook.c - the hooks of tools/examples/hooks on the emulated GPU against the same in C: prefill and decoding, on the kernels
- * of sm_90 and of sm_80. */
+ * of sm_90 and of sm_80.  Those in PTX and, where there is NVRTC, those in CUDA C++, each on one of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,11 +150,11 @@ static bool right(device *d, const ptxpack_attention_desc *desc, const struct re
     return result.pass;
 }
 
-static bool cook(device *d, const struct recipe *r, int32_t rows, memory *m)
+static bool cook(device *d, const struct recipe *r, const char *ending, int32_t rows, memory *m)
 {
     char   path[128];
     size_t size;
-    snprintf(path, sizeof path, "tools/examples/hooks/%s.ptx", r->file);
+    snprintf(path, sizeof path, "tools/examples/hooks/%s.%s", r->file, ending);
     char *text = ptxpack_read_file(path, 1 << 16, &size);
     if (text == NULL)
         return snprintf(d->line, sizeof d->line, "%s cannot be read", path), false;
@@ -176,11 +176,16 @@ static bool cook(device *d, const struct recipe *r, int32_t rows, memory *m)
 
 int main(void)
 {
-    static const char *const targets[] = {"90", "80"};
-    static const int32_t     row_counts[] = {TREE, KEYS};
-    static memory            m;
-    random_state             random = random_start(7);
-    int                      tried = 0, failed = 0;
+    static const char *const   targets[] = {"90", "80"};
+    static const int32_t       row_counts[] = {TREE, KEYS};
+    static memory              m;
+    random_state               random = random_start(7);
+    int                        tried = 0, failed = 0;
+    struct ptxpack_nvrtc_place place;
+    char                       why[512];
+    const bool                 nvrtc = ptxpack_nvrtc_find(&place, why, sizeof why);
+    if (!nvrtc)
+        printf("SKIP: hooks in CUDA C++: %s\n", why);
     random_normal(&random, PTXPACK_BF16, m.q, sizeof m.q / 2);
     random_normal(&random, PTXPACK_BF16, m.k, sizeof m.k / 2);
     random_normal(&random, PTXPACK_BF16, m.v, sizeof m.v / 2);
@@ -192,12 +197,14 @@ int main(void)
         for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++)
             for (int n = 0; n < (strcmp(recipes[i].file, "tree") == 0 ? 1 : 2);
                  n++) { /* all rows of that are the tree's */
-                bool ok = cook(&d, &recipes[i], row_counts[n], &m);
+                const bool  cuda = nvrtc && (i + (size_t)t + (size_t)n) % 2 == 0;
+                const char *ending = cuda ? "cu" : "ptx";
+                const bool  ok = cook(&d, &recipes[i], ending, row_counts[n], &m);
                 tried++;
                 failed += !ok;
                 if (!ok)
-                    fprintf(stderr, "%s, sm_%s, %d rows: %s\n", recipes[i].file, targets[t], (int)row_counts[n],
-                            d.line);
+                    fprintf(stderr, "%s.%s, sm_%s, %d rows: %s\n", recipes[i].file, ending, targets[t],
+                            (int)row_counts[n], d.line);
             }
         device_close(&d);
     }

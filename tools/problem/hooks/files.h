@@ -4,9 +4,10 @@
 #include "host/attention/inspect.h"
 #include "tools/problem/npy.h"
 
-#define SCORE_MOD_OPTION_HELP "FILE  PTX with a macro SCORE_MOD, which changes scores"
-#define MASK_MOD_OPTION_HELP  "FILE  PTX with a macro MASK_MOD, which masks keys"
-#define AUX_OPTION_HELP       "FILE[,FILE..]  .npy files of what AUX 0, AUX 1, .. of the hooks are the addresses of"
+#define SCORE_MOD_OPTION_HELP \
+    "FILE  changes scores: PTX with a macro SCORE_MOD, or CUDA C++ with a function score_mod"
+#define MASK_MOD_OPTION_HELP "FILE  masks keys: PTX with a macro MASK_MOD, or CUDA C++ with a function mask_mod"
+#define AUX_OPTION_HELP      "FILE[,FILE..]  .npy files of what AUX 0, AUX 1, .. of the hooks are the addresses of"
 
 /* What the options ask for; NULL if they were not given. */
 typedef struct attention_hook_words {

@@ -113,14 +113,22 @@ static void run_row(void *context, int32_t batch, int32_t head, int32_t q, int32
 
 static bool load_program(attention_hook_runner *r, const attention_hook_files *files)
 {
-    int   parts[HOOK_COUNT];
-    char  line[PLAN_LINE];
-    char *text = NULL;
-    for (int i = 0; i < HOOK_COUNT; i++)
-        if (attention_check_hook(files->text[i], i, &parts[i], line) != PTXPACK_OK)
-            return snprintf(r->gpu->line, sizeof r->gpu->line, "%s", line), false;
-    if (asprintf(&text, "%s%s\n%s%s", before, files->text[HOOK_SCORE] != NULL ? files->text[HOOK_SCORE] : "",
-                 files->text[HOOK_MASK] != NULL ? files->text[HOOK_MASK] : "", after) < 0)
+    int                    parts[HOOK_COUNT];
+    char                   line[PLAN_LINE];
+    char                  *text = NULL;
+    attention_translated   translated;
+    ptxpack_attention_desc d = {.score_mod = files->text[HOOK_SCORE], .mask_mod = files->text[HOOK_MASK]};
+    bool good = device_status(r->gpu, attention_translate_hooks(r->gpu->handle, &d, &translated));
+    for (int i = 0; i < HOOK_COUNT && good; i++)
+        if (attention_check_hook(attention_hook(&d, i), i, &parts[i], line) != PTXPACK_OK)
+            good = (snprintf(r->gpu->line, sizeof r->gpu->line, "%s", line), false);
+    const int written = good ? asprintf(&text, "%s%s\n%s%s", before, d.score_mod != NULL ? d.score_mod : "",
+                                        d.mask_mod != NULL ? d.mask_mod : "", after)
+                             : 0;
+    attention_translated_free(&translated);
+    if (!good)
+        return false;
+    if (written < 0)
         return snprintf(r->gpu->line, sizeof r->gpu->line, "no memory for a kernel"), false;
     const ptxpack_symbol symbols[] = {{"HOOK_SCORE", parts[HOOK_SCORE]}, {"HOOK_MASK", parts[HOOK_MASK]}};
     const ptxpack_source source = {.size = sizeof source,

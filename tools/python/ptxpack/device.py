@@ -112,10 +112,14 @@ class _Device:
         return not refused and state.value != 0
 
     def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, head_dim_v: int = 0, kv_dtype: int = 0,
-                        score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None) -> _Plan:
+                        score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None, bias: Any = None, bits: Any = None) -> _Plan:
         desc = _attention_desc(*problem)
         desc.chunk, desc.kv_dtype, desc.head_dim_v = chunk, kv_dtype, head_dim_v
         desc.score_mod, desc.mask_mod = score_mod, mask_mod
+        if bias is not None:
+            desc.bias_dtype, desc.bias = bias[0], _Strides(*bias[1])
+        if bits is not None:
+            desc.mask_keys, desc.mask_bits = bits[0], _Strides(*bits[1])
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))

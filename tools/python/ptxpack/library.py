@@ -13,7 +13,7 @@ LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` wri
 F16, BF16, E4M3, INT8 = 1, 2, 3, 4  # ptxpack_dtype
 DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 # the options of ptxpack_attention_desc
-LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI, VALUES_IN_KEYS = 1, 2, 4, 8, 16, 32, 256
+LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI, BIAS, MASK_BITS, VALUES_IN_KEYS = 1, 2, 4, 8, 16, 32, 64, 128, 256
 DESCALES_TENSOR, DESCALES_HEAD = 1 << 24, 1 << 25  # further ones
 LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
 MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
@@ -70,12 +70,13 @@ _AttentionDesc = _structure(
     (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
     (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
     (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_int, "kv_dtype"),
-    (ctypes.c_char_p, "score_mod mask_mod"), (ctypes.c_int32, "head_dim_v"), (ctypes.c_uint32, "reserved"))
+    (ctypes.c_char_p, "score_mod mask_mod"), (ctypes.c_int32, "head_dim_v"), (ctypes.c_uint32, "reserved"),
+    (ctypes.c_int, "bias_dtype"), (ctypes.c_int32, "mask_keys"), (_Strides, "bias mask_bits"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
                       "row_map left_pad page_table"), (ctypes.c_void_p, "append"), (ctypes.c_uint32, "launch reserved"),
-    (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"))
+    (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"), (ctypes.c_uint64, "bias mask_bits"))
 _AppendDesc = _structure(
     "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),

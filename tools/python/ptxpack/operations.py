@@ -7,10 +7,10 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import (ALIBI, ArgumentError, BF16, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, SINKS, Unsupported,
-                      VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
+from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, SINKS,
+                      Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
 from .device import _device
-from .arrays import _Event, _View, _dense, _is_compact
+from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
 from .lengths import _Lengths
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
@@ -265,6 +265,52 @@ def _addresses_of_hooks(call: _Call, aux: Sequence[Any], *texts: Optional[str]) 
     return (ctypes.c_uint64 * 8)(*(view.address for view in views))
 
 
+_BIASES = {"f32": 0, "f16": F16, "bf16": BF16, "u16": BF16}  # u16: the bits of bf16
+
+
+def _spread(call: _Call, name: str, array: Any, kinds: Any, sizes: tuple[int, ...]) -> tuple[_View, int, tuple[int, ...]]:
+    """An array [batch, heads_q, seqlen_q, n], whose first dimensions may be missing or 1: its view, n, and the strides of
+    batch, row and head, where 0 repeats it."""
+    view = call.view(name, array)
+    if view.kind not in kinds:
+        raise ArgumentError("%s is of type %s, and must be %s" % (name, view.kind, " or ".join(kinds)))
+    extents = sizes[0], sizes[3], sizes[1]
+    if not 1 <= len(view.shape) <= 4 or view.shape[-1] != 1 and view.strides[-1] != 1:
+        raise ArgumentError("%s must have 1 to 4 dimensions, the last one contiguous" % name)
+    missing = 4 - len(view.shape)
+    shape, strides = (1,) * missing + view.shape, (0,) * missing + view.strides
+    if any(have not in (1, want) for have, want in zip(shape, extents)):
+        raise ArgumentError("%s is %s, and must be %s, each but the last may be 1" % (name, view.shape, extents + (shape[-1],)))
+    batch, head, row = (0 if extent == 1 else stride for extent, stride in zip(shape[:3], strides))
+    return view, shape[-1], (batch, row, head)
+
+
+def _bias_of(call: _Call, bias: Any, sizes: tuple[int, ...]) -> tuple[int, dict[str, Any]]:
+    """The address of a bias, and what a descriptor states of it; 0 without one."""
+    if bias is None:
+        return 0, {}
+    view, keys, strides = _spread(call, "bias", bias, _BIASES, sizes)
+    if keys != sizes[2] or view.address % 16:
+        raise ArgumentError("bias is %s at address %#x: its last dimension must be the %d keys, its address a multiple of 16" % (
+            view.shape, view.address, sizes[2]))
+    return view.address, {"bias": (_BIASES[view.kind], strides)}
+
+
+def _bits_of(call: _Call, bits: Any, keys: Any, sizes: tuple[int, ...]) -> tuple[int, dict[str, Any]]:
+    """The same of bits."""
+    if bits is None:
+        if keys:
+            raise ArgumentError("mask_keys needs mask_bits")
+        return 0, {}
+    view, last, strides = _spread(call, "mask_bits", bits, ("u8", "s32", "u32"), sizes)
+    keys = -1 if keys == "queries" else operator.index(keys)  # PTXPACK_KEYS_OF_QUERIES
+    columns = {0: sizes[2], -1: sizes[1]}.get(keys, keys)
+    item = _ITEM_BYTES[view.kind]
+    if last * item < (columns + 31) // 32 * 4 or any(stride * item % 4 for stride in strides):
+        raise ArgumentError("mask_bits: rows must be %d bytes or more, and a multiple of 4 bytes apart" % ((columns + 31) // 32 * 4))
+    return view.address, {"bits": (keys, tuple(stride * item for stride in strides))}
+
+
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = None, softcap: float = 0.0,
               scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
               dtype: Optional[str] = None, out: Any = None, lse: Any = None, return_lse: bool = False,
@@ -273,7 +319,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
-              aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, _append: Optional[_Append] = None) -> Any:
+              aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
+              _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -297,8 +344,15 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
     alibi_slopes  f32 [heads_q], 0 or more: scores (after a softcap) lose slope |i + seqlen_kv - seqlen_q - j|, the distance from
              query i's own position to key j.  Not with e4m3
-    score_mod, mask_mod  hooks: PTX with a macro SCORE_MOD, which changes scores, or MASK_MOD, which masks keys, that the kernel is
-             assembled with (ptx/attention/hooks/README.md says how).  Not with e4m3
+    bias     f32, f16 or bf16 [batch, heads_q, seqlen_q, seqlen_kv], in any layout of q, and with lengths of sequences; the first
+             dimensions may be 1 or missing where all share it.  It is added to the scores, after the softcap and with ALiBi; -inf
+             is a mask.  Not with e4m3
+    mask_bits  u8, s32 or u32 [batch, heads_q, seqlen_q, n], dimensions as those of bias: bit j of a row, from the lowest of its
+             first byte on, is 1 if the row may attend to key j.  Rows are whole words of 4 bytes.  Not with e4m3
+    mask_keys  n: the bits are those of the last n keys, and all keys before are seen; "queries": the same, of as many keys as
+             the sequence has queries (token trees); 0: of all keys
+    score_mod, mask_mod  hooks: PTX with a macro SCORE_MOD, which changes scores, or MASK_MOD, which masks keys, or a function in
+             CUDA C++, that the kernel is assembled with (ptx/attention/hooks/README.md says how).  Not with e4m3
     aux      up to 8 contiguous arrays, whose addresses AUX gives to the hooks
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
              the bits of a sequence's results do not depend on the batch; 0: the library's choice
@@ -345,9 +399,10 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         scales, shape_of_scales = _descales_of(call, k_descale, v_descale, sizes[0], sizes[4])
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
     of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
-    options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI) | shape_of_scales
+    (bias_at, of_bias), (bits_at, of_bits) = _bias_of(call, bias, sizes), _bits_of(call, mask_bits, mask_keys, sizes)
+    options = sum(bit for bit, array in ((SINKS, sinks), (ALIBI, alibi_slopes), (BIAS, bias), (MASK_BITS, mask_bits)) if array is not None)
     dim_v, in_keys = _values_of(k_view, v_view, kind, _append is not None)
-    options |= in_keys
+    options |= shape_of_scales | in_keys
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind,
                             (*call.first.shape[:-1], dim_v) if dim_v else None)
@@ -365,7 +420,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
                                       **({} if _append is None else {"append": _append.part()}),
                                       **({} if of_bytes is None else {"kv_dtype": _BYTES[of_bytes]}),
                                       **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]),
-                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
+                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod), **of_bias, **of_bits)
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
@@ -373,7 +428,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks)
+                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())

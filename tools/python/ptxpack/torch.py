@@ -16,7 +16,7 @@ from .library import ArgumentError
 from .tensor import empty
 
 _KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.int8: "s8", torch.float32: "f32",
-          torch.int32: "s32"}
+          torch.int32: "s32", torch.uint8: "u8"}
 
 # The operator's arguments after q, k and v, as its schema has them.
 _ARGUMENTS = (
@@ -25,7 +25,7 @@ _ARGUMENTS = (
     "Tensor? cu_seqlens_q=None", "Tensor? cu_seqlens_k=None", "SymInt? max_seqlen_q=None", "SymInt? max_seqlen_k=None",
     "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
     "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None", "int attention_chunk=0", "str? score_mod=None",
-    "str? mask_mod=None", "Tensor[]? aux=None")
+    "str? mask_mod=None", "Tensor[]? aux=None", "Tensor? bias=None", "Tensor? mask_bits=None", "int mask_keys=0")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
 _NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
 _Pair = Tuple[torch.Tensor, torch.Tensor]
@@ -98,12 +98,15 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
 
     Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
     max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks, alibi_slopes, attention_chunk,
-    score_mod, mask_mod and aux; of these max_seqlen_q, max_seqlen_k and attention_chunk are numbers, the hooks are texts, aux is a list
+    score_mod, mask_mod, aux, bias, mask_bits and mask_keys; of these max_seqlen_q, max_seqlen_k, attention_chunk
+    and mask_keys are numbers, the hooks are texts, aux is a list
     of tensors, and all others are tensors.
     """
     for name in arrays:
         if name not in _NAMES:
             raise TypeError("attention() got an unexpected keyword argument %r" % name)
+    if arrays.get("mask_keys") == "queries":
+        arrays["mask_keys"] = -1
     left, right = window if isinstance(window, (tuple, list)) else (window, window)
     for name, tensor, packed in (("q", q, "cu_seqlens_q"), ("k", k, "cu_seqlens_k"), ("v", v, "cu_seqlens_k")):
         dimensions = 4 if arrays.get(packed) is None else 3
