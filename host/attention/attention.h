@@ -24,6 +24,11 @@
  *          ptx/attention/hooks/README.md is their reference, tools/examples/hooks has some to begin with.  A text that may do more
  *          than compute and read is refused with a line; one that makes a kernel spill registers gets a kernel with a smaller
  *          tile, or PTXPACK_E_UNSUPPORTED.
+ * Blocks   With block_rows and block_keys the rows and keys of a sequence lie in blocks of so many, and for each block of rows of a
+ *          sequence and query head a launch brings two lists of blocks of keys: of block_list all pairs of row and key are
+ *          attended to that the mask and mask_mod leave, of full_list, for which mask_mod is not evaluated, all that the mask
+ *          leaves.  Keys of other blocks are masked.  These are the arrays of FlexAttention's BlockMask; the kernels skip what
+ *          is in neither list.  blocks.h makes them from the mask and mask_mod.  Not with fp8, nor lengths of their own.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
@@ -122,6 +127,14 @@ typedef struct ptxpack_attention_desc {
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
+    /* Lists of blocks: see "Blocks".  A kernel's tile divides such a block, so that these are best multiples of 128, or 64.
+     * 0 and 0: no lists.  Where `size` ends before these fields they are 0. */
+    int32_t block_rows, block_keys;
+    int32_t block_width;    /* entries of a list, from one to the next in memory; 0: as many as there are blocks of keys */
+    int32_t reserved_block; /* 0 */
+    /* Blocks of rows from one sequence, and one query head, to the next in block_count and full_count; in the lists
+     * block_width times as far.  0: all have the same lists. */
+    int64_t block_batch, block_head;
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -151,6 +164,13 @@ typedef struct ptxpack_attention_buffers {
      * ends before, it is 0. */
     uint64_t sinks, slopes; /* [heads_q] */
     uint64_t aux[8];        /* what AUX of the hooks gives them; of any meaning, and not checked */
+    /* Read where the descriptor has blocks, and otherwise ignored; int32, multiples of 4 bytes: for each block of rows how many
+     * blocks of keys are in its list, and the list: numbers of blocks in any order, each at most once in both lists together.
+     * Only its first entries are read, so many as are counted.  A count is taken as at least 0 and at most the blocks of
+     * keys, and an entry that is no block is left out.  full_count and full_list are 0 together: no block is full.  Where
+     * `size` ends before, they are 0. */
+    uint64_t block_count, full_count; /* [sequences or 1][heads or 1][blocks of rows] */
+    uint64_t block_list, full_list;   /* [sequences or 1][heads or 1][blocks of rows][block_width] */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -210,6 +230,7 @@ typedef struct ptxpack_attention_hooks {
     /* In place of both, unless NULL: a row's scores of keys kv .. kv + count - 1; -inf is masked. */
     void (*row)(void *context, int32_t batch, int32_t head, int32_t q, int32_t kv, int32_t count, double *s);
     void *context; /* threads may use it at the same time */
+    /* With lists of blocks `mask` is not called for keys of full blocks; `row` is, and leaves what mask_mod would mask. */
 } ptxpack_attention_hooks;
 
 /* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks and slopes; and the
@@ -218,6 +239,7 @@ typedef struct ptxpack_attention_lengths {
     const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
     const float   *sinks, *slopes;
     const ptxpack_attention_hooks *hooks;
+    const int32_t *block_count, *full_count, *block_list, *full_list; /* the last ones of each pair: or both NULL */
 } ptxpack_attention_lengths;
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.

@@ -161,6 +161,7 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     out->softcap = desc->softcap;
     resolve_mask(desc, out);
     attention_resolve_lengths(desc, out);
+    status = attention_resolve_lists(desc, out, line);
     for (int i = 0; i < HOOK_COUNT && status == PTXPACK_OK; i++)
         status = attention_check_hook(attention_hook(desc, i), i, &out->hook_parts[i], line);
     return status;
@@ -186,13 +187,16 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
     for (int i = 0; i < ARRAY_COUNT; i++)
         ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
                                                   geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
+    for (int i = ARRAY_FULL_COUNT; i <= ARRAY_FULL_LIST; i += ARRAY_FULL_LIST - ARRAY_FULL_COUNT)
+        ranges[RANGE_ARRAYS + i].optional |= b->full_count == 0 && b->full_list == 0;
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     memory_range ranges[RANGE_COUNT];
-    bool         arrays = geometry->varlen || attention_has_sinks(geometry) || attention_has_alibi(geometry);
+    bool         arrays = geometry->varlen || attention_has_sinks(geometry) || attention_has_alibi(geometry) ||
+                  attention_has_lists(geometry);
     int          count = arrays ? RANGE_COUNT : RANGE_ARRAYS;
     attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {

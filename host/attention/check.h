@@ -21,7 +21,7 @@ typedef struct attention_tensor {
 } attention_tensor;
 
 /* The arrays of a launch, in the order of every table about them: int32 of sequences with lengths of their own, and from
- * ARRAY_SINKS on f32 of query heads. */
+ * ARRAY_SINKS on f32 of query heads; from ARRAY_BLOCK_COUNT on int32 lists of blocks. */
 enum {
     ARRAY_STARTS_Q,
     ARRAY_STARTS_KV,
@@ -32,9 +32,21 @@ enum {
     ARRAY_PAGE_TABLE,
     ARRAY_SINKS,
     ARRAY_SLOPES,
+    ARRAY_BLOCK_COUNT,
+    ARRAY_FULL_COUNT,
+    ARRAY_BLOCK_LIST,
+    ARRAY_FULL_LIST,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
+
+/* Lists of blocks of keys. */
+typedef struct attention_lists {
+    int32_t rows, keys;           /* of a block */
+    int32_t row_blocks, key_blocks; /* of a sequence */
+    int32_t width;                /* entries from list to list */
+    int64_t batch, head;          /* lists from sequence to sequence, and head to head; 0 where there is one */
+} attention_lists;
 
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
@@ -53,6 +65,7 @@ typedef struct attention_geometry {
     int32_t  reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
     uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
     int      hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
+    attention_lists lists;             /* .rows 0: none */
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
@@ -101,6 +114,7 @@ static inline bool attention_has_hooks(const attention_geometry *g)
 {
     return (g->hook_parts[HOOK_SCORE] | g->hook_parts[HOOK_MASK]) != 0;
 }
+static inline bool attention_has_lists(const attention_geometry *g) { return g->lists.rows != 0; }
 /* What makes scores of what kernels have of them before a hook and the softmax. */
 static inline float attention_score_scale(const attention_geometry *g)
 {
@@ -162,6 +176,20 @@ const char *attention_refuse_lengths(const attention_geometry *geometry, char li
 const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* For kernels whose division by the chunk takes positions below 2^30: NULL, or `line`. */
 const char *attention_refuse_chunk(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                   char line[PLAN_LINE]);
+/* Checks the fields about lists of blocks, and sets what depends on them.  PTXPACK_E_ARG */
+ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *desc, attention_geometry *out,
+                                       char line[PLAN_LINE]);
+/* The arrays in host memory, of block_list and full_list; the last may be NULL. */
+typedef struct attention_list_arrays {
+    const int32_t *count[2], *list[2];
+} attention_list_arrays;
+/* What the lists of row `row` say of each block of keys. */
+enum { ATTENTION_BLOCK_ABSENT, ATTENTION_BLOCK_MASKED, ATTENTION_BLOCK_FULL };
+void attention_read_list(const attention_lists *lists, const attention_list_arrays *arrays, int32_t batch,
+                         int32_t head, int32_t row, uint8_t *kinds);
+/* For a row whose tiles do not divide the blocks, and for what no kernel takes with lists: NULL, or `line`. */
+const char *attention_refuse_lists(const attention_geometry *geometry, const ptxpack_variant *row,
                                    char line[PLAN_LINE]);
 /* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */

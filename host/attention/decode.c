@@ -171,6 +171,10 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     }
     if (attention_refuse_softcap(problem, row, line) != NULL || attention_refuse_chunk(d, g, line) != NULL)
         return line;
+    if (attention_has_lists(g)) {
+        snprintf(line, PLAN_LINE, "takes no lists of blocks");
+        return line;
+    }
     for (int i = TENSOR_K; i <= TENSOR_V; i++)
         if (g->tensor[i].row > INT32_MAX / ELEMENT) {
             snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],

@@ -26,6 +26,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
+    symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
 }
@@ -50,7 +51,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     attention_tiles               tiles;
     if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL ||
-        attention_refuse_chunk(desc, geometry, line) != NULL)
+        attention_refuse_chunk(desc, geometry, line) != NULL || attention_refuse_lists(geometry, row, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
@@ -112,6 +113,19 @@ static void fill_chunks(attention_mma_arguments *to, const attention_geometry *g
     ATTENTION_CHUNKS(ARGUMENT_COPY, );
 }
 
+static void fill_lists(attention_mma_arguments *to, const attention_geometry *g, int64_t block_n)
+{
+    const attention_list_numbers from = attention_count_lists(g, block_n);
+    ATTENTION_LIST_NUMBERS(ARGUMENT_COPY, );
+}
+
+static void find_lists(attention_mma_arguments *to, const attention_geometry *g,
+                       const ptxpack_attention_buffers *b)
+{
+    const attention_list_addresses from = attention_find_lists(g, b);
+    ATTENTION_LIST_ARRAYS(ARGUMENT_COPY, );
+}
+
 /* The grid is all tiles of all heads, of sequences as long as the descriptor says. */
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
@@ -129,6 +143,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_arguments(a, desc, &plan->geometry);
     fill_lengths(a, desc, &plan->geometry);
     fill_chunks(a, &plan->geometry);
+    fill_lists(a, &plan->geometry, ((const attention_mma_layout *)layout)->block_n);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
@@ -144,6 +159,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     const attention_addresses        from = attention_find_addresses(g, b);
     (void)grid;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    find_lists(to, g, b);
     to->q = b->q;
     to->k = b->k;
     to->v = b->v;

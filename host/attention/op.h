@@ -46,6 +46,10 @@ attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *
                                                   const attention_geometry     *geometry);
 /* What kernels are told of chunks; all 0 without. */
 attention_chunks_arguments attention_count_chunks(const attention_geometry *geometry);
+/* What kernels are told of lists of blocks, with steps of `block_n` keys; all 0 without.  The arrays that a launch brings. */
+attention_list_numbers   attention_count_lists(const attention_geometry *geometry, int64_t block_n);
+attention_list_addresses attention_find_lists(const attention_geometry        *geometry,
+                                              const ptxpack_attention_buffers *buffers);
 /* From one sequence to the next in the LSE, in elements. */
 int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */

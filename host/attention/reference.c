@@ -28,6 +28,7 @@ struct attention_reference {
     ptxpack_descales        descales;
     const float            *sinks, *slopes; /* [heads_q]; NULL: none */
     ptxpack_attention_hooks hooks;          /* NULL: none */
+    attention_list_arrays   lists;
     attention_sequence     *sequences;      /* [batch] */
     float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
     float                  *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
@@ -150,6 +151,20 @@ static ptxpack_status read_hooks(attention_reference *r, const ptxpack_attention
     return PTXPACK_OK;
 }
 
+/* The lists of blocks, if the descriptor has any. */
+static ptxpack_status read_lists(attention_reference *r, const ptxpack_attention_lengths *l)
+{
+    if (!attention_has_lists(&r->geometry))
+        return PTXPACK_OK;
+    if (l == NULL || l->block_count == NULL || l->block_list == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL",
+                            l == NULL || l->block_count == NULL ? "block_count" : "block_list");
+    if ((l->full_count == NULL) != (l->full_list == NULL))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "of full_count and full_list one alone is NULL");
+    r->lists = (attention_list_arrays){{l->block_count, l->full_count}, {l->block_list, l->full_list}};
+    return PTXPACK_OK;
+}
+
 /* What query heads have, of those that the descriptor asks for. */
 static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
 {
@@ -180,6 +195,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
         status = read_heads(r, lengths);
     if (status == PTXPACK_OK)
         status = read_hooks(r, lengths);
+    if (status == PTXPACK_OK)
+        status = read_lists(r, lengths);
     if (status == PTXPACK_OK)
         status = allocate(r);
     if (status == PTXPACK_OK)
@@ -222,6 +239,8 @@ typedef struct scratch {
     double *s, *p;   /* [GROUP][padded_keys] */
     double *o;       /* [GROUP][head_dim] */
     double  v_scale; /* of the group's key head */
+    /* [GROUP][blocks of keys]: of each row, how its lists have them; NULL: no lists */
+    uint8_t *kinds;
 } scratch;
 
 /* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
@@ -253,20 +272,28 @@ typedef struct group_keys {
     attention_row of[GROUP];
 } group_keys;
 
-/* What hooks make of the scores p of a row. */
+/* What hooks and lists of blocks make of the scores p of a row; `kinds`: of its blocks of keys. */
 static void apply_hooks(const attention_reference *r, const attention_row *row, int32_t q, key_range seen,
-                        double *p)
+                        const uint8_t *kinds, double *p)
 {
     const ptxpack_attention_hooks *hooks = &r->hooks;
-    if (hooks->row != NULL && seen.end > 0) {
+    const size_t                   block = kinds != NULL ? (size_t)r->geometry.lists.keys : 1;
+    if (hooks->row != NULL && seen.end > 0)
         hooks->row(hooks->context, row->batch, row->head, q, (int32_t)seen.first,
                    (int32_t)(seen.end - seen.first), p + seen.first);
-        return;
-    }
-    for (size_t j = seen.first; j < seen.end && hooks->score != NULL; j++)
+    for (size_t j = seen.first; j < seen.end && hooks->row == NULL && hooks->score != NULL; j++)
         p[j] = hooks->score(hooks->context, p[j], row->batch, row->head, q, (int32_t)j);
-    for (size_t j = seen.first; j < seen.end && hooks->mask != NULL; j++)
-        p[j] = hooks->mask(hooks->context, row->batch, row->head, q, (int32_t)j) ? p[j] : -INFINITY;
+    for (size_t j = seen.first; j < seen.end && hooks->row == NULL && hooks->mask != NULL; j++)
+        if (kinds == NULL || kinds[j / block] == ATTENTION_BLOCK_MASKED)
+            p[j] = hooks->mask(hooks->context, row->batch, row->head, q, (int32_t)j) ? p[j] : -INFINITY;
+    for (size_t j = seen.first; j < seen.end && kinds != NULL; j++)
+        if (kinds[j / block] == ATTENTION_BLOCK_ABSENT)
+            p[j] = -INFINITY;
+}
+
+static const uint8_t *kinds_of(const attention_reference *r, const scratch *w, int row)
+{
+    return w->kinds != NULL ? w->kinds + row * r->geometry.lists.key_blocks : NULL;
 }
 
 /* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P with the
@@ -346,7 +373,7 @@ static void exact_group(const attention_reference *r, const float *v, const grou
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
-        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], kinds_of(r, w, i), p);
         sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
     weigh_values(r, v, keys->all, w);
@@ -378,7 +405,7 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
-        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], kinds_of(r, w, i), p);
         double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
         for (size_t j = keys->row[i].first; j < keys->row[i].end && sum > 0; j++)
             p[j] = round_weight(r->desc.dtype, p[j], sum);
@@ -418,6 +445,9 @@ static void compute_group(const attention_reference *r, const attention_row *row
         keys.place[i] = (double)(row->row + r->sequences[row->batch].keys - r->sequences[row->batch].queries);
         keys.of[i] = *row;
         keys.all = join(keys.all, keys.row[i]);
+        if (w->kinds != NULL)
+            attention_read_list(&r->geometry.lists, &r->lists, row->batch, row->head, row->row,
+                                w->kinds + i * r->geometry.lists.key_blocks);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
         multiply(w->q, d, r->k + at + j * d, d, w->s + j, r->padded_keys);
@@ -456,11 +486,15 @@ static void *run_rows(void *context)
     const attention_reference *r = job->reference;
     size_t                     d = (size_t)r->desc.head_dim, keys = r->padded_keys, first;
     double                    *memory = (double *)malloc(GROUP * 2 * (d + keys) * sizeof(double));
-    if (memory == NULL) {
+    const size_t               blocks = (size_t)r->geometry.lists.key_blocks;
+    uint8_t                   *kinds = blocks > 0 ? (uint8_t *)malloc(GROUP * blocks) : NULL;
+    if (memory == NULL || (blocks > 0 && kinds == NULL)) {
         atomic_store(&job->no_memory, true);
+        free(memory);
+        free(kinds);
         return NULL;
     }
-    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1};
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1, kinds};
     while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {
@@ -469,6 +503,7 @@ static void *run_rows(void *context)
         }
     }
     free(memory);
+    free(kinds);
     return NULL;
 }
 

@@ -39,6 +39,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
+    symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_split split = split_of(problem, (const attention_wgmma_layout *)layout);
     symbol_add(list, "SPLIT", split.used);
@@ -70,7 +71,8 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
 /* ---- the plan ----------------------------------------------------------------------------------------- */
 /* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
  * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
- * on the left, tiles differ in length, and the longest tiles of several heads come first: of 16 heads; of
+ * on the left, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks, which nobody
+ * here knows, in the same order): of 16 heads; of
  * fewer, but at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16
  * MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793; s 4096 680 699 721
  * 728 636; d 256, s 16384 722 807 815.) */
@@ -88,7 +90,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = attention_masks_right(g) && !attention_masks_left(g) ? heads : 1;
+    heads = attention_has_lists(g) || (attention_masks_right(g) && !attention_masks_left(g)) ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
     tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m);
@@ -131,7 +133,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const uint32_t                block_n = (uint32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
-        refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL)
+        refuse_scores(geometry, row, line) != NULL || attention_refuse_chunk(desc, geometry, line) != NULL ||
+        attention_refuse_lists(geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -189,6 +192,19 @@ static void fill_chunks(attention_wgmma_arguments *to, const attention_geometry 
 {
     const attention_chunks_arguments from = attention_count_chunks(g);
     ATTENTION_CHUNKS(ARGUMENT_COPY, );
+}
+
+static void fill_lists(attention_wgmma_arguments *to, const attention_geometry *g, int64_t block_n)
+{
+    const attention_list_numbers from = attention_count_lists(g, block_n);
+    ATTENTION_LIST_NUMBERS(ARGUMENT_COPY, );
+}
+
+static void find_lists(attention_wgmma_arguments *to, const attention_geometry *g,
+                       const ptxpack_attention_buffers *b)
+{
+    const attention_list_addresses from = attention_find_lists(g, b);
+    ATTENTION_LIST_ARRAYS(ARGUMENT_COPY, );
 }
 
 /* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
@@ -271,6 +287,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     fill_chunks(&plan->arguments.wgmma, &plan->geometry);
+    fill_lists(&plan->arguments.wgmma, &plan->geometry, l->block_n);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
@@ -294,6 +311,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     memcpy(&to->aux, b->aux, sizeof to->aux);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    find_lists(to, &plan->geometry, b);
     if (plan->geometry.descale_bytes != 0) {
         to->q_descale = b->q_descale;
         to->k_descale = b->k_descale;

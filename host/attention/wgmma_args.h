@@ -43,7 +43,9 @@
     X(S, int32_t,             group_shift,   "ARG_GROUP_SHIFT")   /* with PACKED_HEADS: log2 of the heads in a tile */     \
     ATTENTION_HEADS(X, S)                                                                                                  \
     ATTENTION_CHUNKS(X, S)                                                                                                 \
-    ATTENTION_HOOKS(X, S)
+    ATTENTION_HOOKS(X, S)                                                                                                  \
+    ATTENTION_LIST_ARRAYS(X, S)                                                                                            \
+    ATTENTION_LIST_NUMBERS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif
