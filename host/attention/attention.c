@@ -126,17 +126,20 @@ enum {
     SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
     KINDS = MASKS + STORAGES + SPLITS
 };
-_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
+_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS && ATTENTION_BUILDS == ATTENTION_LIST_BUILDS + 2 * MASKS,
+               "op.h numbers the builds");
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
-    const bool past = !chunk && index >= ATTENTION_PAST_BUILDS;
-    const bool alibi = !chunk && index >= ATTENTION_ALIBI_BUILDS;
-    const bool sinks = !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool lists = index >= ATTENTION_LIST_BUILDS;
+    const bool chunk = !lists && index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
+    const bool past = !lists && !chunk && index >= ATTENTION_PAST_BUILDS;
+    const bool alibi = !lists && !chunk && index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !lists && !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
-    index -= chunk   ? ATTENTION_CHUNK_BUILDS
+    index -= lists   ? ATTENTION_LIST_BUILDS
+             : chunk ? ATTENTION_CHUNK_BUILDS
              : past  ? ATTENTION_PAST_BUILDS
              : alibi ? ATTENTION_ALIBI_BUILDS
              : sinks ? ATTENTION_SINKS_BUILDS
@@ -169,6 +172,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.window_left = d.window_right = 0;
         d.chunk = KEYS;
     }
+    const bool of_lists = lists && attention_lists_missing(row) == NULL;
+    if (of_lists) {
+        d.block_rows = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
+        d.block_keys = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    }
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
@@ -187,6 +195,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              past    ? " alibi past"
              : alibi ? " alibi"
              : chunk ? " chunk"
+             : of_lists ? " lists"
                      : "",
              padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;

@@ -45,7 +45,7 @@ typedef struct attention_lists {
     int32_t rows, keys;           /* of a block */
     int32_t row_blocks, key_blocks; /* of a sequence */
     int32_t width;                /* entries from list to list */
-    int64_t batch, head;          /* lists from sequence to sequence, and head to head; 0 where there is one */
+    int32_t batch, head;          /* lists from sequence to sequence, and head to head; 0 where there is one */
 } attention_lists;
 
 typedef struct attention_geometry {
@@ -188,6 +188,8 @@ typedef struct attention_list_arrays {
 enum { ATTENTION_BLOCK_ABSENT, ATTENTION_BLOCK_MASKED, ATTENTION_BLOCK_FULL };
 void attention_read_list(const attention_lists *lists, const attention_list_arrays *arrays, int32_t batch,
                          int32_t head, int32_t row, uint8_t *kinds);
+/* Why a row takes no lists at all: NULL, or a line. */
+const char *attention_lists_missing(const ptxpack_variant *row);
 /* For a row whose tiles do not divide the blocks, and for what no kernel takes with lists: NULL, or `line`. */
 const char *attention_refuse_lists(const attention_geometry *geometry, const ptxpack_variant *row,
                                    char line[PLAN_LINE]);

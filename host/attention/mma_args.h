@@ -51,8 +51,8 @@ typedef struct attention_aux {
     X(S, uint64_t, block_list,    "ARG_BLOCK_LIST")                                                    \
     X(S, uint64_t, full_list,     "ARG_FULL_LIST")
 #define ATTENTION_LIST_NUMBERS(X, S)                                                                   \
-    X(S, int64_t,  list_batch,    "ARG_LIST_BATCH")    /* lists from sequence to sequence */           \
-    X(S, int64_t,  list_head,     "ARG_LIST_HEAD")     /* and from head to head */                     \
+    X(S, int32_t,  list_batch,    "ARG_LIST_BATCH")    /* lists from sequence to sequence */           \
+    X(S, int32_t,  list_head,     "ARG_LIST_HEAD")     /* and from head to head */                     \
     X(S, int32_t,  list_width,    "ARG_LIST_WIDTH")    /* entries from list to list */                 \
     X(S, int32_t,  list_rows,     "ARG_LIST_ROWS")     /* rows of a list: whole tiles */               \
     X(S, int32_t,  list_span,     "ARG_LIST_SPAN")     /* blocks of BLOCK_N keys in one of a list */   \

@@ -26,7 +26,8 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
- * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Builds with two of softcap, sinks, ALiBi and chunks are not
+ * behind a query, from ATTENTION_CHUNK_BUILDS on with chunks, and from
+ * ATTENTION_LIST_BUILDS on with lists of blocks, of the first kinds.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,
@@ -34,7 +35,8 @@ enum {
     ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_CHUNK_BUILDS = ATTENTION_PAST_BUILDS + 2 * ATTENTION_BUILD_KINDS,
-    ATTENTION_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS
+    ATTENTION_LIST_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS,
+    ATTENTION_BUILDS = ATTENTION_LIST_BUILDS + 2 * 4
 };
 
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */

@@ -180,7 +180,11 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        a->array[ARRAY_PAGE_TABLE],
                                        (const float *)a->array[ARRAY_SINKS],
                                        (const float *)a->array[ARRAY_SLOPES],
-                                       NULL};
+                                       NULL,
+                                       a->array[ARRAY_BLOCK_COUNT],
+                                       a->array[ARRAY_FULL_COUNT],
+                                       a->array[ARRAY_BLOCK_LIST],
+                                       a->array[ARRAY_FULL_LIST]};
 }
 
 void attention_lengths_free(attention_arrays *a)

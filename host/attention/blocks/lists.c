@@ -29,7 +29,7 @@ static ptxpack_status check_numbers(const ptxpack_attention_desc *d, char *line)
 ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *d, attention_geometry *out,
                                        char line[PLAN_LINE])
 {
-    const uint64_t  entry = sizeof(int32_t), most = UINT64_C(1) << 60;
+    const uint64_t  entry = sizeof(int32_t);
     attention_lists l = {0};
     ptxpack_status  status = check_numbers(d, line);
     if (status == PTXPACK_OK && d->block_rows > 0) {
@@ -37,8 +37,8 @@ ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *d, attentio
                               .keys = d->block_keys,
                               .row_blocks = (d->seqlen_q - 1) / d->block_rows + 1,
                               .key_blocks = (d->seqlen_kv - 1) / d->block_keys + 1,
-                              .batch = d->batch > 1 ? d->block_batch : 0,
-                              .head = d->heads_q > 1 ? d->block_head : 0};
+                              .batch = d->batch > 1 ? (int32_t)d->block_batch : 0,
+                              .head = d->heads_q > 1 ? (int32_t)d->block_head : 0};
         l.width = d->block_width != 0 ? d->block_width : l.key_blocks;
         if (l.width < l.key_blocks)
             return refuse(line, "block_width %d is less than the %d blocks of %d keys", (int)d->block_width,
@@ -46,9 +46,9 @@ ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *d, attentio
     }
     const uint64_t lists = (uint64_t)(d->batch - 1) * (uint64_t)l.batch +
                            (uint64_t)(d->heads_q - 1) * (uint64_t)l.head + (uint64_t)l.row_blocks;
-    if (status == PTXPACK_OK && l.width > 0 && lists > most / (uint64_t)l.width / entry)
-        return refuse(line, "block_batch %lld and block_head %lld: the lists are too large",
-                      (long long)d->block_batch, (long long)d->block_head);
+    if (lists > INT32_MAX) /* kernels number them in 32 bits */
+        return refuse(line, "block_batch %lld and block_head %lld: the lists exceed %d", (long long)d->block_batch,
+                      (long long)d->block_head, INT32_MAX);
     out->lists = l;
     for (int i = ARRAY_BLOCK_COUNT; i <= ARRAY_FULL_COUNT; i++)
         out->array_bytes[i] = entry * lists;
@@ -61,7 +61,7 @@ ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *d, attentio
 void attention_read_list(const attention_lists *l, const attention_list_arrays *a, int32_t batch, int32_t head,
                          int32_t row, uint8_t *kinds)
 {
-    const int64_t number = batch * l->batch + head * l->head + row / l->rows;
+    const int64_t number = (int64_t)batch * l->batch + (int64_t)head * l->head + row / l->rows;
     memset(kinds, ATTENTION_BLOCK_ABSENT, (size_t)l->key_blocks);
     for (int full = 0; full < 2; full++) {
         int32_t count = a->count[full] != NULL ? a->count[full][number] : 0;
@@ -75,15 +75,26 @@ void attention_read_list(const attention_lists *l, const attention_list_arrays *
 }
 
 /* ---- for the kernels ---------------------------------------------------------------------------------- */
+const char *attention_lists_missing(const ptxpack_variant *row)
+{
+    enum { FEW_REGISTERS = 32 };
+    return ptxpack_variant_parameter(row, "ROWS", 0) != 0  ? "takes no lists of blocks" /* attention/decode.ptx */
+           : ptxpack_variant_parameter(row, "FP8", 0) != 0 ? "takes no lists of blocks with fp8"
+           : ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) == FEW_REGISTERS
+               ? "takes no lists of blocks: its producer would spill registers"
+               : NULL;
+}
+
 const char *attention_refuse_lists(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const int64_t m = ptxpack_variant_parameter(row, "BLOCK_M", 1), n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const char   *missing = attention_lists_missing(row);
     if (!attention_has_lists(g))
         return NULL;
-    if (g->varlen)
+    if (missing != NULL)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%s", missing);
+    else if (g->varlen)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes no lists of blocks with lengths, packed rows or pages");
-    else if (ptxpack_variant_parameter(row, "FP8", 0) != 0)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes no lists of blocks with fp8");
     else if (g->lists.rows % m != 0)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_rows %d is no multiple of its %d rows", (int)g->lists.rows,
                     (int)m);
