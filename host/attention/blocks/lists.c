@@ -77,11 +77,12 @@ void attention_read_list(const attention_lists *l, const attention_list_arrays *
 /* ---- for the kernels ---------------------------------------------------------------------------------- */
 const char *attention_lists_missing(const ptxpack_variant *row)
 {
-    enum { FEW_REGISTERS = 32 };
+    enum { FEW_REGISTERS = 32 /* of the producer of attention/wgmma.ptx */, FULL_TILE = 48 /* keys of attention/mma.ptx */ };
     return ptxpack_variant_parameter(row, "ROWS", 0) != 0  ? "takes no lists of blocks" /* attention/decode.ptx */
            : ptxpack_variant_parameter(row, "FP8", 0) != 0 ? "takes no lists of blocks with fp8"
-           : ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) == FEW_REGISTERS
-               ? "takes no lists of blocks: its producer would spill registers"
+           : ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) == FEW_REGISTERS ||
+                   ptxpack_variant_parameter(row, "BLOCK_N", 0) == FULL_TILE
+               ? "takes no lists of blocks: it would spill registers"
                : NULL;
 }
 
