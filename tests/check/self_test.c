@@ -368,7 +368,7 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
 {
     static const char *const folders[] =
         {"atom",     "shared", "attention", "attention/decode", "attention/wgmma", "attention/hooks",
-         "kv_cache", "gemm",   "vector"};
+         "attention/blocks", "kv_cache", "gemm",   "vector"};
     bool ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -415,6 +415,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_gemm(run);
     check_attention(run);
     check_lengths(run);
+    check_blocks(run);
     check_merge(run);
     check_append(run);
     check_chain(run);
