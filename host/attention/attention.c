@@ -133,7 +133,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                   char *name, size_t size)
 {
     const bool lists = index >= ATTENTION_LIST_BUILDS;
-    const bool chunk = !lists && index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
+    const bool chunk = !lists &&
+                       index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
     const bool past = !lists && !chunk && index >= ATTENTION_PAST_BUILDS;
     const bool alibi = !lists && !chunk && index >= ATTENTION_ALIBI_BUILDS;
     const bool sinks = !lists && !chunk && !alibi && index >= ATTENTION_SINKS_BUILDS;
@@ -192,11 +193,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              : few   ? " row tiles"
                      : " heads packed",
              softcap ? " softcap" : "", sinks ? " sinks" : "",
-             past    ? " alibi past"
-             : alibi ? " alibi"
-             : chunk ? " chunk"
+             past       ? " alibi past"
+             : alibi    ? " alibi"
+             : chunk    ? " chunk"
              : of_lists ? " lists"
-                     : "",
+                        : "",
              padded ? " padded" : "");
     *(ptxpack_attention_desc *)desc = d;
 }

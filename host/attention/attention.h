@@ -130,7 +130,8 @@ typedef struct ptxpack_attention_desc {
     /* Lists of blocks: see "Blocks".  A kernel's tile divides such a block, so that these are best multiples of 128, or 64.
      * 0 and 0: no lists.  Where `size` ends before these fields they are 0. */
     int32_t block_rows, block_keys;
-    int32_t block_width;    /* entries of a list, from one to the next in memory; 0: as many as there are blocks of keys */
+    int32_t
+        block_width; /* entries of a list, from one to the next in memory; 0: as many as there are blocks of keys */
     int32_t reserved_block; /* 0 */
     /* Blocks of rows from one sequence, and one query head, to the next in block_count and full_count; in the lists
      * block_width times as far.  0: all have the same lists. */
@@ -239,7 +240,8 @@ typedef struct ptxpack_attention_lengths {
     const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
     const float   *sinks, *slopes;
     const ptxpack_attention_hooks *hooks;
-    const int32_t *block_count, *full_count, *block_list, *full_list; /* the last ones of each pair: or both NULL */
+    const int32_t                 *block_count, *full_count, *block_list,
+        *full_list; /* the last ones of each pair: or both NULL */
 } ptxpack_attention_lengths;
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.

@@ -197,7 +197,7 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometr
     memory_range ranges[RANGE_COUNT];
     bool         arrays = geometry->varlen || attention_has_sinks(geometry) || attention_has_alibi(geometry) ||
                   attention_has_lists(geometry);
-    int          count = arrays ? RANGE_COUNT : RANGE_ARRAYS;
+    int count = arrays ? RANGE_COUNT : RANGE_ARRAYS;
     attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);

@@ -42,10 +42,10 @@ extern const char *const attention_array_names[ARRAY_COUNT];
 
 /* Lists of blocks of keys. */
 typedef struct attention_lists {
-    int32_t rows, keys;           /* of a block */
+    int32_t rows, keys;             /* of a block */
     int32_t row_blocks, key_blocks; /* of a sequence */
-    int32_t width;                /* entries from list to list */
-    int32_t batch, head;          /* lists from sequence to sequence, and head to head; 0 where there is one */
+    int32_t width;                  /* entries from list to list */
+    int32_t batch, head; /* lists from sequence to sequence, and head to head; 0 where there is one */
 } attention_lists;
 
 typedef struct attention_geometry {
@@ -61,11 +61,11 @@ typedef struct attention_geometry {
     uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
     /* Sequences with lengths of their own.  Query i then attends to keys c + i - reach_left to c + i +
      * reach_right, where c is keys - queries of the sequence, or its first key. */
-    bool     varlen, bottom_right;
-    int32_t  reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
-    uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
-    int      hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
-    attention_lists lists;             /* .rows 0: none */
+    bool            varlen, bottom_right;
+    int32_t         reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
+    uint64_t        array_bytes[ARRAY_COUNT]; /* 0: not asked for */
+    int             hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
+    attention_lists lists;                    /* .rows 0: none */
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the

@@ -4,10 +4,10 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv", "lengths_q",
-                                                        "lengths_kv", "row_map",   "left_pad",
-                                                        "page_table", "sinks",     "slopes",
-                                                        "block_count", "full_count", "block_list", "full_list"};
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv",   "lengths_q",  "lengths_kv",
+                                                        "row_map",  "left_pad",    "page_table", "sinks",
+                                                        "slopes",   "block_count", "full_count", "block_list",
+                                                        "full_list"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, before
@@ -147,9 +147,10 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,
-                                       b->left_pad, b->page_table, b->sinks,     b->slopes,
-                                       b->block_count, b->full_count, b->block_list, b->full_list};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv,   b->lengths_q,  b->lengths_kv,
+                                       b->row_map,  b->left_pad,    b->page_table, b->sinks,
+                                       b->slopes,   b->block_count, b->full_count, b->block_list,
+                                       b->full_list};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 

@@ -51,7 +51,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     attention_tiles               tiles;
     if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL ||
-        attention_refuse_chunk(desc, geometry, line) != NULL || attention_refuse_lists(geometry, row, line) != NULL)
+        attention_refuse_chunk(desc, geometry, line) != NULL ||
+        attention_refuse_lists(geometry, row, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
@@ -179,7 +180,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 /* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
  * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded; lists of blocks full, with a window padded: the other builds lie
  * between these. */
-static const uint16_t corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 441, 450, 16, 23, 528, 533};
+static const uint16_t       corners[] = {0,   4,   2,   6,   8,   10,  5,  11, 178, 180,
+                                         184, 264, 266, 269, 441, 450, 16, 23, 528, 533};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",

@@ -29,9 +29,9 @@ struct attention_reference {
     const float            *sinks, *slopes; /* [heads_q]; NULL: none */
     ptxpack_attention_hooks hooks;          /* NULL: none */
     attention_list_arrays   lists;
-    attention_sequence     *sequences;      /* [batch] */
-    float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                  *v;              /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    attention_sequence     *sequences; /* [batch] */
+    float                  *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                  *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
     size_t                  padded_keys;
     size_t                  head_size; /* floats of k or v per batch and head */
     int                     group;     /* rows that may share a pass: 1 when V is not finite */
@@ -494,7 +494,8 @@ static void *run_rows(void *context)
         free(kinds);
         return NULL;
     }
-    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1, kinds};
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1,
+                 kinds};
     while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {

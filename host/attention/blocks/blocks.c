@@ -239,7 +239,8 @@ const plan_op blocks_op = {
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
 ptxpack_status ptxpack_attention_blocks_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
-                                                 const ptxpack_variant *row, ptxpack_attention_blocks_plan **plan)
+                                                 const ptxpack_variant          *row,
+                                                 ptxpack_attention_blocks_plan **plan)
 {
     ptxpack_attention_desc whole;
     plan_head             *made;
@@ -269,7 +270,8 @@ const ptxpack_kernel *ptxpack_attention_blocks_kernel(const ptxpack_attention_bl
 }
 
 ptxpack_status ptxpack_attention_blocks(const ptxpack_attention_blocks_plan    *plan,
-                                        const ptxpack_attention_blocks_buffers *buffers, struct CUstream_st *stream)
+                                        const ptxpack_attention_blocks_buffers *buffers,
+                                        struct CUstream_st                     *stream)
 {
     return plan_launch((const plan_head *)plan, buffers, stream);
 }

@@ -21,7 +21,8 @@ static ptxpack_status check_numbers(const ptxpack_attention_desc *d, char *line)
     if (d->block_batch < 0 || d->block_batch > INT32_MAX || d->block_head < 0 || d->block_head > INT32_MAX)
         return refuse(line, "%s %lld is not from 0 to %d",
                       d->block_batch < 0 || d->block_batch > INT32_MAX ? "block_batch" : "block_head",
-                      (long long)(d->block_batch < 0 || d->block_batch > INT32_MAX ? d->block_batch : d->block_head),
+                      (long long)(d->block_batch < 0 || d->block_batch > INT32_MAX ? d->block_batch
+                                                                                   : d->block_head),
                       INT32_MAX);
     return PTXPACK_OK;
 }
@@ -47,13 +48,14 @@ ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *d, attentio
     const uint64_t lists = (uint64_t)(d->batch - 1) * (uint64_t)l.batch +
                            (uint64_t)(d->heads_q - 1) * (uint64_t)l.head + (uint64_t)l.row_blocks;
     if (lists > INT32_MAX) /* kernels number them in 32 bits */
-        return refuse(line, "block_batch %lld and block_head %lld: the lists exceed %d", (long long)d->block_batch,
-                      (long long)d->block_head, INT32_MAX);
+        return refuse(line, "block_batch %lld and block_head %lld: the lists exceed %d",
+                      (long long)d->block_batch, (long long)d->block_head, INT32_MAX);
     out->lists = l;
     for (int i = ARRAY_BLOCK_COUNT; i <= ARRAY_FULL_COUNT; i++)
         out->array_bytes[i] = entry * lists;
     for (int i = ARRAY_BLOCK_LIST; i <= ARRAY_FULL_LIST; i++) /* of the last list what may be read */
-        out->array_bytes[i] = l.rows == 0 ? 0 : entry * ((lists - 1) * (uint64_t)l.width + (uint64_t)l.key_blocks);
+        out->array_bytes[i] = l.rows == 0 ? 0
+                                          : entry * ((lists - 1) * (uint64_t)l.width + (uint64_t)l.key_blocks);
     return status;
 }
 
@@ -77,8 +79,12 @@ void attention_read_list(const attention_lists *l, const attention_list_arrays *
 /* ---- for the kernels ---------------------------------------------------------------------------------- */
 const char *attention_lists_missing(const ptxpack_variant *row)
 {
-    enum { FEW_REGISTERS = 32 /* of the producer of attention/wgmma.ptx */, FULL_TILE = 48 /* keys of attention/mma.ptx */ };
-    return ptxpack_variant_parameter(row, "ROWS", 0) != 0  ? "takes no lists of blocks" /* attention/decode.ptx */
+    enum {
+        FEW_REGISTERS = 32 /* of the producer of attention/wgmma.ptx */,
+        FULL_TILE = 48 /* keys of attention/mma.ptx */
+    };
+    return ptxpack_variant_parameter(row, "ROWS", 0) != 0
+               ? "takes no lists of blocks" /* attention/decode.ptx */
            : ptxpack_variant_parameter(row, "FP8", 0) != 0 ? "takes no lists of blocks with fp8"
            : ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) == FEW_REGISTERS ||
                    ptxpack_variant_parameter(row, "BLOCK_N", 0) == FULL_TILE
@@ -86,10 +92,12 @@ const char *attention_lists_missing(const ptxpack_variant *row)
                : NULL;
 }
 
-const char *attention_refuse_lists(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
+const char *attention_refuse_lists(const attention_geometry *g, const ptxpack_variant *row,
+                                   char line[PLAN_LINE])
 {
-    const int64_t m = ptxpack_variant_parameter(row, "BLOCK_M", 1), n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    const char   *missing = attention_lists_missing(row);
+    const int64_t m = ptxpack_variant_parameter(row, "BLOCK_M", 1),
+                  n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const char *missing = attention_lists_missing(row);
     if (!attention_has_lists(g))
         return NULL;
     if (missing != NULL)
@@ -97,11 +105,11 @@ const char *attention_refuse_lists(const attention_geometry *g, const ptxpack_va
     else if (g->varlen)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes no lists of blocks with lengths, packed rows or pages");
     else if (g->lists.rows % m != 0)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_rows %d is no multiple of its %d rows", (int)g->lists.rows,
-                    (int)m);
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_rows %d is no multiple of its %d rows",
+                    (int)g->lists.rows, (int)m);
     else if (g->lists.keys % n != 0)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_keys %d is no multiple of its %d keys", (int)g->lists.keys,
-                    (int)n);
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_keys %d is no multiple of its %d keys",
+                    (int)g->lists.keys, (int)n);
     else
         return NULL;
     return line;

@@ -12,8 +12,8 @@ typedef struct list_place {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* What the pairs of a block of rows and block `key_block` of keys are: one of ATTENTION_BLOCK_*. */
-static int kind_of(const ptxpack_attention_desc *d, const attention_geometry *g, const ptxpack_attention_hooks *hooks,
-                   const list_place *p, int32_t key_block)
+static int kind_of(const ptxpack_attention_desc *d, const attention_geometry *g,
+                   const ptxpack_attention_hooks *hooks, const list_place *p, int32_t key_block)
 {
     const attention_lists *l = &g->lists;
     const int64_t          row_end = smaller((int64_t)(p->block + 1) * l->rows, d->seqlen_q);
@@ -48,10 +48,10 @@ ptxpack_status ptxpack_attention_blocks_reference(const ptxpack_attention_desc  
         return ptxpack_fail(NULL, status, "%s", line);
     if (block_count == NULL || full_count == NULL || block_list == NULL || full_list == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL",
-                            block_count == NULL   ? "block_count"
-                            : full_count == NULL  ? "full_count"
+                            block_count == NULL  ? "block_count"
+                            : full_count == NULL ? "full_count"
                             : block_list == NULL ? "block_list"
-                                                  : "full_list");
+                                                 : "full_list");
     if (d.mask_mod != NULL && (hooks == NULL || hooks->mask == NULL))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "hooks has no function for mask_mod");
     for (int32_t b = 0; b < (g.lists.batch != 0 ? d.batch : 1); b++)

@@ -62,7 +62,7 @@ static const struct shape {
 /* Lists of blocks: shapes for them, which also have hooks, and masks, in turn. */
 static const struct list_shape {
     struct shape shape;
-    int32_t      rows, keys, batch, head; /* of a block; block_batch and block_head in turns of the blocks of rows */
+    int32_t rows, keys, batch, head; /* of a block; block_batch and block_head in turns of the blocks of rows */
 } list_shapes[] = {
     {{PTXPACK_F16, 2, 300, 400, 2, 1, 64, 0}, 128, 128, 2, 1},
     {{PTXPACK_BF16, 1, 260, 700, 2, 2, 128, 0}, 128, 128, 0, 1},
@@ -185,7 +185,8 @@ static void name_case(const lengths_case *a, char name[128])
     const char         *sinks = (options & PTXPACK_SINKS) != 0 ? " sinks" : "";
     const char         *alibi = (options & PTXPACK_ALIBI) != 0 ? " alibi" : "";
     if (a->lists)
-        snprintf(split, sizeof split, " lists of %dx%d", (int)list_shapes[a->shape].rows, (int)list_shapes[a->shape].keys);
+        snprintf(split, sizeof split, " lists of %dx%d", (int)list_shapes[a->shape].rows,
+                 (int)list_shapes[a->shape].keys);
     else if (a->shape >= WHOLE_SHAPES)
         snprintf(split, sizeof split, " %d parts",
                  (int)attention_parts_wanted(&(ptxpack_attention_desc){.split_rows = s->split_rows}));
@@ -198,10 +199,13 @@ static void name_case(const lengths_case *a, char name[128])
                  storages[a->storage].name, sinks, alibi);
     else
         snprintf(name, 128, "%s d%d %s %d/%d %dx%dx%d%s %s, %s%s%s%s%s",
-                 a->lists ? "blocks" : a->hook < CHECK_HOOKS ? "hooks" : "lengths", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
-                 (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split,
-                 storages[a->storage].name, masks[a->mask].name, sinks, alibi,
-                 a->hook < CHECK_HOOKS ? ", " : "", a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
+                 a->lists                ? "blocks"
+                 : a->hook < CHECK_HOOKS ? "hooks"
+                                         : "lengths",
+                 (int)s->head_dim, ptxpack_dtype_name(s->dtype), (int)s->heads_q, (int)s->heads_kv,
+                 (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name,
+                 masks[a->mask].name, sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
+                 a->hook < CHECK_HOOKS ? check_hooks[a->hook].name : "");
 }
 
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
@@ -458,8 +462,8 @@ void check_lengths(check *c)
             }
     for (int shape = 0; shape < SHAPES; shape++)
         for (int which = 0; which < HOOK_STORAGES * MASKS * CHECK_HOOKS; which++) {
-            lengths_case a = {shape, which / MASKS % HOOK_STORAGES, which % MASKS, APPENDS,
-                              which / MASKS / HOOK_STORAGES, false};
+            lengths_case a = {shape,   which / MASKS % HOOK_STORAGES, which % MASKS,
+                              APPENDS, which / MASKS / HOOK_STORAGES, false};
             char         name[128];
             name_case(&a, name);
             if (in_matrix(c, &a) && check_wanted(c, name))

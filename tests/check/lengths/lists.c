@@ -9,8 +9,8 @@ static void draw_list(const lengths_image *image, random_state *random, int64_t 
     const attention_lists *l = &image->geometry.lists;
     int32_t *const        *a = image->arrays;
     const uint64_t         kind = random_below(random, 8);
-    int32_t               *list[2] = {a[ARRAY_BLOCK_LIST] + number * l->width, a[ARRAY_FULL_LIST] + number * l->width};
-    int32_t                count[2] = {0, 0};
+    int32_t *list[2] = {a[ARRAY_BLOCK_LIST] + number * l->width, a[ARRAY_FULL_LIST] + number * l->width};
+    int32_t  count[2] = {0, 0};
     for (int32_t i = 0; i < l->key_blocks; i++) {
         const int  full = kind == 1 || (kind > 2 && random_below(random, 2) != 0);
         const bool here = kind == 1 || kind == 2 || (kind > 2 && random_below(random, 3) != 0);
@@ -21,7 +21,7 @@ static void draw_list(const lengths_image *image, random_state *random, int64_t 
         list[full][count[full]++] = list[full][at];
         list[full][at] = i;
     }
-    if (kind == 4 && count[0] > 0)
+    if (kind > 3 && count[0] > 1)
         list[0][0] = -1; /* no block */
     a[ARRAY_BLOCK_COUNT][number] = count[0];
     a[ARRAY_FULL_COUNT][number] = kind == 3 ? -1 : count[1];

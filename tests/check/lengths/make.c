@@ -18,10 +18,12 @@ static const struct make_case {
 } cases[] = {
     {"window", 1, 300, 1500, 1, 64, 64, false, false, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 500, 3, 0, -1, true},
     {"mixed of all heads", 2, 130, 200, 3, 64, 48, true, true, PTXPACK_MASK_NONE, 0, 0, 0, 1, true},
-    {"documents causal", 2, 260, 700, 2, 128, 128, false, true, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 3, true},
+    {"documents causal", 2, 260, 700, 2, 128, 128, false, true, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 3,
+     true},
     {"documents", 2, 190, 190, 2, 16, 16, true, false, PTXPACK_MASK_NONE, 0, 0, 0, 3, false},
     {"chunks", 1, 250, 620, 1, 64, 32, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 100, -1, false},
-    {"more queries than keys", 1, 200, 90, 1, 32, 40, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 3, false},
+    {"more queries than keys", 1, 200, 90, 1, 32, 40, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
+     3, false},
     {"top-left", 1, 100, 300, 2, 128, 64, false, true, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, -1, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], LISTS = 4, SLOPES = LISTS, DOCUMENTS, REGIONS };
@@ -76,10 +78,11 @@ static bool make(make_run *r, const struct make_case *m)
     if (!check_region_make(&r->region[SLOPES], CHECK_SLOPES * sizeof(float), true) ||
         !check_region_make(&r->region[DOCUMENTS], CHECK_DOCUMENTS * sizeof(int32_t), true))
         return false;
-    check_fill_aux((float *)check_region_fill(&r->region[SLOPES]), (int32_t *)check_region_fill(&r->region[DOCUMENTS]));
+    check_fill_aux((float *)check_region_fill(&r->region[SLOPES]),
+                   (int32_t *)check_region_fill(&r->region[DOCUMENTS]));
     const ptxpack_attention_hooks *hooks = m->hook >= 0 ? &check_hooks[m->hook].functions : NULL;
-    return ptxpack_attention_blocks_reference(&r->desc, hooks, r->want[0], r->want[1], r->want[2], r->want[3]) ==
-           PTXPACK_OK;
+    return ptxpack_attention_blocks_reference(&r->desc, hooks, r->want[0], r->want[1], r->want[2],
+                                              r->want[3]) == PTXPACK_OK;
 }
 
 static void free_run(check *c, make_run *r)
@@ -159,7 +162,8 @@ void check_blocks(check *c)
         for (int k = 0; k < CASES && !atomic_load(&c->broken); k++) {
             snprintf(name, sizeof name, "made blocks %s %s", cases[k].name, rows[i].id);
             if (strcmp(rows[i].op, "attention_blocks") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) != NULL ||
+                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
+                    NULL ||
                 !check_wanted(c, name) || (c->quick && !cases[k].quick))
                 continue;
             if (c->list)
