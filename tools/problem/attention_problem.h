@@ -34,6 +34,7 @@ typedef struct attention_settings {
     double                  scale, softcap;
     attention_head_words    heads;
     attention_hook_words    hooks;
+    int64_t                 blocks; /* 0: no lists */
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
