@@ -11,6 +11,7 @@ from .library import ALIBI, ArgumentError, BF16, E4M3, F16, LAUNCH_OVERLAP, SINK
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
 from .lengths import _Lengths
+from .lists import _Lists
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
 
@@ -219,7 +220,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
-              aux: Sequence[Any] = (), _append: Optional[_Append] = None) -> Any:
+              aux: Sequence[Any] = (), block_mask: Any = None, block_size: Any = 128, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -242,6 +243,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     score_mod, mask_mod  hooks: PTX with a macro SCORE_MOD, which changes scores, or MASK_MOD, which masks keys, that the kernel is
              assembled with (ptx/attention/hooks/README.md says how).  Not with e4m3
     aux      up to 8 contiguous arrays, whose addresses AUX gives to the hooks
+    block_mask  which blocks of keys to visit: what attention_blocks() makes, or FlexAttention's BlockMask, or its four arrays
+             (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices), the last two of which may be None.  Keys of blocks that
+             are not listed are masked; for those listed as full mask_mod is not looked at.  A BlockMask's own mask_mod, a function
+             of Python, must be given in PTX as mask_mod, or be what causal, window or attention_chunk say.  Not with e4m3, nor lengths
+    block_size  with four arrays: the rows and keys of a block, (rows, keys) or a number
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
              the bits of a sequence's results do not depend on the batch; 0: the library's choice
     overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
@@ -280,6 +286,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
     of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
+    mask = _mask_of(causal, window, align)
+    lists = _Lists(call, block_mask, block_size, sizes, mask_mod is not None or mask[0] != _NONE)
     options = (0 if sinks is None else SINKS) | (0 if alibi_slopes is None else ALIBI)
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
@@ -291,10 +299,10 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
             raise ArgumentError("lse must be contiguous")
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
-    mask = _mask_of(causal, window, align)
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}),
+                                      **({"lists": lists.fields} if lists.fields else {}),
                                       **_chunk_of(attention_chunk, mask[0]), **_hooks_of(score_mod=score_mod, mask_mod=mask_mod))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
@@ -303,7 +311,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks)
+                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, *lists.addresses)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
