@@ -44,6 +44,21 @@ def _list_fields(block: tuple[int, int], count: tuple[int, ...], width: int) -> 
     return (*block, width, 0, heads * rows if batch > 1 else 0, rows if heads > 1 else 0)
 
 
+def _arrays_of(block_mask: Any, block_size: Any, masked: bool) -> tuple[list[Any], tuple[int, int]]:
+    """The four arrays, and the rows and keys of a block; `masked`: the call says what FlexAttention's mask_mod masks."""
+    if hasattr(block_mask, "kv_num_blocks"):
+        if not isinstance(block_mask, BlockLists) and not masked:
+            raise ArgumentError("block_mask has a mask_mod that is a function of Python; mask_mod= must be the same in PTX, or "
+                                "the arrays alone are given")
+        arrays, block_size = [getattr(block_mask, name) for name in BlockLists._fields[:4]], block_mask.BLOCK_SIZE
+    else:
+        arrays = list(block_mask) if isinstance(block_mask, (tuple, list)) else []
+    if len(arrays) != 4 or (arrays[2] is None) != (arrays[3] is None):
+        raise ArgumentError("block_mask must be a BlockMask, or (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices), "
+                            "the last two of which may be None")
+    return arrays, _block_size(block_size)
+
+
 class _Lists:
     """The lists of a call: their fields of a descriptor, and the addresses of a launch."""
 
@@ -52,17 +67,7 @@ class _Lists:
         self.addresses = (0, 0, 0, 0)
         if block_mask is None:
             return
-        if hasattr(block_mask, "kv_num_blocks"):
-            if not isinstance(block_mask, BlockLists) and not masked:
-                raise ArgumentError("block_mask has a mask_mod that is a function of Python; mask_mod= must be the same in PTX, or "
-                                    "the arrays alone are given")
-            arrays, block_size = [getattr(block_mask, name) for name in BlockLists._fields[:4]], block_mask.BLOCK_SIZE
-        else:
-            arrays = list(block_mask) if isinstance(block_mask, (tuple, list)) else []
-        if len(arrays) != 4 or (arrays[2] is None) != (arrays[3] is None):
-            raise ArgumentError("block_mask must be a BlockMask, or (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices), "
-                                "the last two of which may be None")
-        block = _block_size(block_size)
+        arrays, block = _arrays_of(block_mask, block_size, masked)
         rows, keys = _list_shapes(sizes, block)
         views = [None if array is None else call.view(name, array) for name, array in zip(BlockLists._fields, arrays)]
         count, width = self._shape_of(views, sizes, rows, keys)
