@@ -182,6 +182,11 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * between these. */
 static const uint16_t       corners[] = {0,   4,   2,   6,   8,   10,  5,  11, 178, 180,
                                          184, 264, 266, 269, 441, 450, 16, 23, 528, 533};
+static size_t corners_of(const ptxpack_variant *row)
+{
+    enum { WITH_LISTS = 2 /* the last ones */ };
+    return sizeof corners / sizeof corners[0] - (attention_lists_missing(row) != NULL ? WITH_LISTS : 0);
+}
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",
@@ -198,4 +203,5 @@ const plan_method           attention_mma = {
               .address = address,
               .corners = corners,
               .corner_count = sizeof corners / sizeof corners[0],
+              .corners_of = corners_of,
 };

@@ -337,10 +337,13 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,  48,
                                    53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200, 224, 264,
                                    268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 528, 532};
-enum { EQUAL_LENGTHS = 7 }; /* corners */
+enum { EQUAL_LENGTHS = 7, WITH_LISTS = 2 /* the last ones */ }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners / sizeof corners[0];
+    const size_t all = sizeof corners / sizeof corners[0];
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS
+           : attention_lists_missing(row) != NULL        ? all - WITH_LISTS
+                                                         : all;
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);

@@ -248,6 +248,8 @@ ptxpack_status ptxpack_attention_blocks_plan_row(ptxpack *handle, const ptxpack_
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
     *plan = NULL;
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
     ptxpack_status status = attention_whole_desc(desc, &whole, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);

@@ -41,17 +41,17 @@ ptxpack_status ptxpack_attention_blocks_reference(const ptxpack_attention_desc  
     char                   line[PLAN_LINE];
     ptxpack_attention_desc d;
     attention_geometry     g;
-    ptxpack_status         status = attention_whole_desc(desc, &d, line);
-    if (status == PTXPACK_OK)
-        status = blocks_resolve(&d, &g, line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(NULL, status, "%s", line);
     if (block_count == NULL || full_count == NULL || block_list == NULL || full_list == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL",
                             block_count == NULL  ? "block_count"
                             : full_count == NULL ? "full_count"
                             : block_list == NULL ? "block_list"
                                                  : "full_list");
+    ptxpack_status status = attention_whole_desc(desc, &d, line);
+    if (status == PTXPACK_OK)
+        status = blocks_resolve(&d, &g, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
     if (d.mask_mod != NULL && (hooks == NULL || hooks->mask == NULL))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "hooks has no function for mask_mod");
     for (int32_t b = 0; b < (g.lists.batch != 0 ? d.batch : 1); b++)
