@@ -51,10 +51,11 @@ static ptxpack_status compute_rows(attention_problem *p, const attention_referen
 /* The reference, on all processors. */
 static int run_on_cpu(attention_problem *p)
 {
-    attention_reference      *reference = NULL;
-    ptxpack_attention_lengths lengths = attention_lengths_of(&p->arrays);
-    double                    started = now_ms();
-    const ptxpack_attention_desc whole = attention_blocks_without(&p->desc); /* lists leave out what is masked anyway */
+    attention_reference         *reference = NULL;
+    ptxpack_attention_lengths    lengths = attention_lengths_of(&p->arrays);
+    double                       started = now_ms();
+    const ptxpack_attention_desc whole = attention_blocks_without(
+        &p->desc); /* lists leave out what is masked anyway */
     ptxpack_status status = attention_reference_open(&whole, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                                      p->tensor[TENSOR_V], &p->descales, &lengths, &reference);
     if (status == PTXPACK_OK)
@@ -136,7 +137,8 @@ static int run_verify(const attention_problem *p, const attention_settings *s, d
         return command_fail("attention", "--verify: %s", gpu->line);
     }
     lengths.hooks = hooked ? &hooks.functions : NULL;
-    const ptxpack_attention_desc whole = attention_blocks_without(&p->desc); /* lists leave out what is masked anyway */
+    const ptxpack_attention_desc whole = attention_blocks_without(
+        &p->desc); /* lists leave out what is masked anyway */
     ptxpack_status status = verify_attention_lengths(&whole, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                                      p->tensor[TENSOR_V], &p->descales, &lengths,
                                                      (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed,

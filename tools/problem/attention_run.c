@@ -29,10 +29,10 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
 /* Lengths, starts and their like, and sinks; and zeros in the rows of o and lse that no sequence has. */
 static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
 {
-    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q,   &b->starts_kv, &b->lengths_q,
-                                        &b->lengths_kv, &b->row_map,   &b->left_pad,
-                                        &b->page_table, &b->sinks,     &b->slopes,
-                                        &b->block_count, &b->full_count, &b->block_list, &b->full_list};
+    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q, &b->starts_kv,   &b->lengths_q,  &b->lengths_kv,
+                                        &b->row_map,  &b->left_pad,    &b->page_table, &b->sinks,
+                                        &b->slopes,   &b->block_count, &b->full_count, &b->block_list,
+                                        &b->full_list};
     bool      ok = !p->geometry.varlen ||
               (device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
                device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float)));
@@ -46,9 +46,9 @@ static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_atten
 /* Frees all that the buffers name. */
 static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
 {
-    const uint64_t addresses[] = {b->q,          b->k,         b->v,          b->o,         b->lse,
-                                  b->workspace,  b->q_descale, b->k_descale,  b->v_descale, b->starts_q,
-                                  b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,   b->left_pad,
+    const uint64_t addresses[] = {b->q,          b->k,         b->v,          b->o,           b->lse,
+                                  b->workspace,  b->q_descale, b->k_descale,  b->v_descale,   b->starts_q,
+                                  b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,     b->left_pad,
                                   b->page_table, b->sinks,     b->slopes,     b->block_count, b->full_count,
                                   b->block_list, b->full_list};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)

@@ -100,10 +100,10 @@ const char *attention_refuse_lists(const attention_geometry *g, const ptxpack_va
     const char *missing = attention_lists_missing(row);
     if (!attention_has_lists(g))
         return NULL;
-    if (missing != NULL)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%s", missing);
-    else if (g->varlen)
+    if (g->varlen)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes no lists of blocks with lengths, packed rows or pages");
+    else if (missing != NULL)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%s", missing);
     else if (g->lists.rows % m != 0)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "block_rows %d is no multiple of its %d rows",
                     (int)g->lists.rows, (int)m);

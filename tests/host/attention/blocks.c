@@ -183,7 +183,8 @@ static void made_lists_change_nothing(void **state)
                                     .softcap = maskings[i].softcap,
                                     .chunk = maskings[i].chunk,
                                     .mask_mod = i % 2 != 0 ? every_other : NULL};
-        assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o[0], lse[0]), PTXPACK_OK);
+        assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o[0], lse[0]),
+                         PTXPACK_OK);
         d.block_rows = d.block_keys = 4;
         assert_int_equal(ptxpack_attention_blocks_reference(&d, &hooks, count[0], count[1], list[0], list[1]),
                          PTXPACK_OK);
@@ -191,7 +192,8 @@ static void made_lists_change_nothing(void **state)
         arrays.full_count = count[1];
         arrays.block_list = list[0];
         arrays.full_list = list[1];
-        assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o[1], lse[1]), PTXPACK_OK);
+        assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o[1], lse[1]),
+                         PTXPACK_OK);
         assert_memory_equal(o[0], o[1], sizeof o[0]);
         assert_memory_equal(lse[0], lse[1], sizeof lse[0]);
     }
@@ -232,7 +234,8 @@ static void lists_mask_and_full_blocks_have_no_hook(void **state)
     assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o, lse), PTXPACK_OK);
     assert_true(lse[0] == -INFINITY && o[0] == 0);
     assert_true(fabs(lse[5] - log(2)) < 1e-12 && fabs(o[5 * DIM] - 12.5) < 1e-12); /* keys 12 and 13 */
-    for (int row = 8; row < ROWS; row++) /* at positions 11 to 13: groups 2 and 3 do not see group 0's other half */
+    for (int row = 8; row < ROWS;
+         row++) /* at positions 11 to 13: groups 2 and 3 do not see group 0's other half */
         assert_true(((row + KEYS - ROWS) & 4) == 0 ? fabs(lse[row] - log(4)) < 1e-12 : lse[row] == -INFINITY);
 }
 

@@ -13,7 +13,8 @@ bool attention_blocks_describe(const char *subcommand, int64_t blocks, ptxpack_a
     if (blocks == 0)
         return true;
     if (blocks < 1 || blocks > INT32_MAX)
-        return command_fail(subcommand, "--blocks: %lld is not between 1 and %d", (long long)blocks, INT32_MAX), false;
+        return command_fail(subcommand, "--blocks: %lld is not between 1 and %d", (long long)blocks, INT32_MAX),
+               false;
     d->block_rows = d->block_keys = (int32_t)blocks;
     d->block_head = (d->seqlen_q - 1) / d->block_rows + 1;
     d->block_batch = d->block_head * d->heads_q;
@@ -52,9 +53,9 @@ bool attention_blocks_make(device *gpu, const ptxpack_attention_desc *d, const a
     if (!attention_has_lists(g))
         return true;
     memcpy(lists.aux, b->aux, sizeof lists.aux);
-    bool ok = device_status(gpu, ptxpack_attention_blocks_plan_create(gpu->handle, d, &plan)) && device_start(gpu) &&
-              device_status(gpu, ptxpack_attention_blocks(plan, &lists, gpu->stream)) && device_stop(gpu) &&
-              device_elapsed(gpu, &counts->ms) && count(gpu, g, b, counts);
+    bool ok = device_status(gpu, ptxpack_attention_blocks_plan_create(gpu->handle, d, &plan)) &&
+              device_start(gpu) && device_status(gpu, ptxpack_attention_blocks(plan, &lists, gpu->stream)) &&
+              device_stop(gpu) && device_elapsed(gpu, &counts->ms) && count(gpu, g, b, counts);
     ptxpack_attention_blocks_plan_free(plan);
     return ok;
 }
@@ -73,8 +74,9 @@ void attention_blocks_report(const attention_list_counts *c, const ptxpack_atten
         json_real("ms", c->ms);
         json_close();
     } else {
-        printf("blocks    %lld of %lld of %d x %d are visited, %lld of them full\n", (long long)(c->masked + c->full),
-               (long long)c->all, (int)d->block_rows, (int)d->block_keys, (long long)c->full);
+        printf("blocks    %lld of %lld of %d x %d are visited, %lld of them full\n",
+               (long long)(c->masked + c->full), (long long)c->all, (int)d->block_rows, (int)d->block_keys,
+               (long long)c->full);
     }
 }
 

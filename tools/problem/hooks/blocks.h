@@ -5,8 +5,9 @@
 #include "host/attention/inspect.h"
 #include "tools/report.h"
 
-#define BLOCKS_OPTION_HELP \
-    "N  visit only the blocks of N rows x N keys that the mask and --mask-mod leave: lists of them are made first"
+#define BLOCKS_OPTION_HELP                                                                                    \
+    "N  visit only the blocks of N rows x N keys that the mask and --mask-mod leave: lists of them are made " \
+    "first"
 
 /* How many blocks the lists have, of how many; and the milliseconds that making them took. */
 typedef struct attention_list_counts {
@@ -19,7 +20,8 @@ bool attention_blocks_describe(const char *subcommand, int64_t blocks, ptxpack_a
 /* Makes the lists at the addresses of `buffers`, and counts them; nothing without lists.  False with the device's line. */
 bool attention_blocks_make(device *gpu, const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                            const ptxpack_attention_buffers *buffers, attention_list_counts *counts);
-void attention_blocks_report(const attention_list_counts *counts, const ptxpack_attention_desc *desc, bool json);
+void attention_blocks_report(const attention_list_counts *counts, const ptxpack_attention_desc *desc,
+                             bool json);
 /* The descriptor without its lists, for a reference that looks at all keys. */
 ptxpack_attention_desc attention_blocks_without(const ptxpack_attention_desc *desc);
 #endif
