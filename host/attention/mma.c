@@ -178,13 +178,13 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
- * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded; lists of blocks full, with a window padded: the other builds lie
+ * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded; lists of blocks with a window padded: the other builds lie
  * between these. */
 static const uint16_t corners[] = {0,   4,   2,   6,   8,   10,  5,  11, 178, 180,
-                                   184, 264, 266, 269, 441, 450, 16, 23, 528, 533};
+                                   184, 264, 266, 269, 441, 450, 16, 23, 533};
 static size_t         corners_of(const ptxpack_variant *row)
 {
-    enum { WITH_LISTS = 2 /* the last ones */ };
+    enum { WITH_LISTS = 1 /* the last one */ };
     return sizeof corners / sizeof corners[0] - (attention_lists_missing(row) != NULL ? WITH_LISTS : 0);
 }
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
