@@ -127,8 +127,8 @@ typedef struct ptxpack_attention_desc {
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
-    /* Lists of blocks: see "Blocks".  A kernel's tile divides such a block, so that these are best multiples of 128, or 64.
-     * 0 and 0: no lists.  Where `size` ends before these fields they are 0. */
+    /* Lists of blocks: see "Blocks".  A kernel's tile must divide such a block: multiples of 128 have kernels for each
+     * head_dim and device, 64 for some; others are PTXPACK_E_UNSUPPORTED.  0 and 0: no lists.  Where `size` ends before these fields they are 0. */
     int32_t block_rows, block_keys;
     int32_t
         block_width; /* entries of a list, from one to the next in memory; 0: as many as there are blocks of keys */

@@ -20,7 +20,7 @@ static const struct make_case {
     {"mixed of all heads", 2, 130, 200, 3, 64, 48, true, true, PTXPACK_MASK_NONE, 0, 0, 0, 1, true},
     {"documents causal", 2, 260, 700, 2, 128, 128, false, true, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 3,
      true},
-    {"documents", 2, 190, 190, 2, 16, 16, true, false, PTXPACK_MASK_NONE, 0, 0, 0, 3, false},
+    {"documents", 2, 190, 190, 2, 16, 16, true, false, PTXPACK_MASK_NONE, 0, 0, 0, 3, true},
     {"chunks", 1, 250, 620, 1, 64, 32, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 100, -1, false},
     {"more queries than keys", 1, 200, 90, 1, 32, 40, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
      3, false},
