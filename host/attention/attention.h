@@ -128,10 +128,11 @@ typedef struct ptxpack_attention_desc {
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
     /* Lists of blocks: see "Blocks".  A kernel's tile must divide such a block: multiples of 128 have kernels for each
-     * head_dim and device, 64 for some; others are PTXPACK_E_UNSUPPORTED.  0 and 0: no lists.  Where `size` ends before these fields they are 0. */
+     * head_dim and device, 64 for some; others are PTXPACK_E_UNSUPPORTED.  0 and 0: no lists.  Where `size` ends before
+     * these fields they are 0. */
     int32_t block_rows, block_keys;
-    int32_t
-        block_width; /* entries of a list, from one to the next in memory; 0: as many as there are blocks of keys */
+    /* The entries of a list, from one to the next in memory; 0: as many as there are blocks of keys. */
+    int32_t block_width;
     int32_t reserved_block; /* 0 */
     /* Blocks of rows from one sequence, and one query head, to the next in block_count and full_count; in the lists
      * block_width times as far.  0: all have the same lists. */
