@@ -21,6 +21,7 @@
 #include "host/plan/instance.h"
 #include "host/attention/attention.h"
 #include "host/attention/append/append.h"
+#include "host/attention/blocks/blocks.h"
 #include "host/attention/merge/merge.h"
 #include "host/gemm/gemm.h"
 #include "host/vector/vector.h"

@@ -81,9 +81,9 @@ static bool covers(const ptxpack_variant *row, const void *desc)
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    const bool bytes = attention_has_bytes(d);
-    int        at = snprintf(text, size, "dtype %s, head_dim %d%s%s", ptxpack_dtype_name(d->dtype), (int)d->head_dim,
-                             bytes ? ", kv_dtype " : "", bytes ? ptxpack_dtype_name(d->kv_dtype) : "");
+    const bool                    bytes = attention_has_bytes(d);
+    int at = snprintf(text, size, "dtype %s, head_dim %d%s%s", ptxpack_dtype_name(d->dtype), (int)d->head_dim,
+                      bytes ? ", kv_dtype " : "", bytes ? ptxpack_dtype_name(d->kv_dtype) : "");
     if (attention_value_dim(d) != d->head_dim)
         snprintf(text + at, size - (size_t)at, ", head_dim_v %d", (int)attention_value_dim(d));
 }
@@ -139,7 +139,8 @@ enum {
     SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
     KINDS = MASKS + STORAGES + SPLITS
 };
-_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS, "op.h numbers the builds");
+_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS && ATTENTION_BUILDS == ATTENTION_LIST_BUILDS + 2 * MASKS,
+               "op.h numbers the builds");
 
 /* The corners of rows for k and v of bytes, in the place of the first ones of others: e4m3 without a mask; int8 with lengths and
  * a causal mask, padded; e4m3 in small pages with a softcap, padded. */
@@ -154,13 +155,16 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     const bool bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
     if (bytes && corner)
         index = attention_bytes_corner(index);
-    const bool chunk = index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
-    const bool later = !chunk && index >= ATTENTION_PAST_BUILDS;
+    const bool lists = index >= ATTENTION_LIST_BUILDS;
+    const bool chunk = !lists &&
+                       index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
+    const bool later = !lists && !chunk && index >= ATTENTION_PAST_BUILDS;
     const bool past = later && !bytes, int8 = later && bytes;
-    const bool alibi = !chunk && !int8 && index >= ATTENTION_ALIBI_BUILDS;
-    const bool sinks = !chunk && !int8 && !alibi && index >= ATTENTION_SINKS_BUILDS;
+    const bool alibi = !lists && !chunk && !int8 && index >= ATTENTION_ALIBI_BUILDS;
+    const bool sinks = !lists && !chunk && !int8 && !alibi && index >= ATTENTION_SINKS_BUILDS;
     const bool plain = index < ATTENTION_SINKS_BUILDS; /* or with a softcap */
-    index -= chunk   ? ATTENTION_CHUNK_BUILDS
+    index -= lists   ? ATTENTION_LIST_BUILDS
+             : chunk ? ATTENTION_CHUNK_BUILDS
              : later ? ATTENTION_PAST_BUILDS
              : alibi ? ATTENTION_ALIBI_BUILDS
              : sinks ? ATTENTION_SINKS_BUILDS
@@ -197,6 +201,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.window_left = d.window_right = 0;
         d.chunk = KEYS;
     }
+    const bool of_lists = lists && attention_lists_missing(row) == NULL;
+    if (of_lists) {
+        d.block_rows = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
+        d.block_keys = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    }
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
@@ -212,10 +221,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              : few   ? " row tiles"
                      : " heads packed",
              softcap ? " softcap" : "", sinks ? " sinks" : "",
-             past    ? " alibi past"
-             : alibi ? " alibi"
-             : chunk ? " chunk"
-                     : "",
+             past       ? " alibi past"
+             : alibi    ? " alibi"
+             : chunk    ? " chunk"
+             : of_lists ? " lists"
+                        : "",
              padded ? " padded" : "",
              int8    ? " int8"
              : bytes ? " e4m3"
@@ -421,7 +431,8 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     double in = (double)ptxpack_dtype_bytes(d.dtype), keys = (double)ptxpack_dtype_bytes(attention_kv_type(&d));
     double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
     double values = attention_value_dim(&d);
-    return (double)d.batch * (in * d.head_dim * q + keys * kv * (d.head_dim + (geometry.values_in_keys ? 0 : values)) +
-                              out * values * q + sizeof(float) * q) +
+    return (double)d.batch *
+               (in * d.head_dim * q + keys * kv * (d.head_dim + (geometry.values_in_keys ? 0 : values)) +
+                out * values * q + sizeof(float) * q) +
            2.0 * (double)geometry.descale_bytes + (double)geometry.q_descale_bytes + attention_bias_traffic(&d);
 }

@@ -33,6 +33,11 @@
  *          head, the positions of row and key, and up to 8 addresses.  ptx/attention/hooks/README.md is their reference,
  *          tools/examples/hooks has some to begin with.  A text that may do more than compute and read is refused with a line;
  *          one that makes a kernel spill registers gets a kernel with a smaller tile, or PTXPACK_E_UNSUPPORTED.
+ * Blocks   With block_rows and block_keys the rows and keys of a sequence lie in blocks of so many, and for each block of rows of a
+ *          sequence and query head a launch brings two lists of blocks of keys: of block_list all pairs of row and key are
+ *          attended to that the mask and mask_mod leave, of full_list, for which mask_mod is not evaluated, all that the mask
+ *          leaves.  Keys of other blocks are masked.  These are the arrays of FlexAttention's BlockMask; the kernels skip what
+ *          is in neither list.  blocks.h makes them from the mask and mask_mod.  Not with fp8, nor lengths of their own.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Caches   With `kv_dtype` PTXPACK_E4M3 or PTXPACK_INT8 an element of k and v is one byte, which means code * k_descale or
  *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
@@ -98,7 +103,8 @@ enum {
                                that left_pad skips.  A slope below 0 makes its head NaN.  Not with fp8 */
     PTXPACK_BIAS = 64,  /* see "Bias"; not with fp8 */
     PTXPACK_MASK_BITS = 128, /* see "Bits"; not with fp8 */
-    PTXPACK_VALUES_IN_KEYS = 256, /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
+    PTXPACK_VALUES_IN_KEYS =
+        256, /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
     /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
     PTXPACK_DESCALES_TENSOR = 1 << 24,
@@ -146,7 +152,8 @@ typedef struct ptxpack_attention_desc {
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;
     /* Where `size` ends before these fields they are 0. */
-    int32_t  head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, a kv_dtype or append */
+    int32_t
+             head_dim_v; /* of v and o: a multiple of 16 bytes of v, at most 512; 0: head_dim.  Not with fp8, a kv_dtype, append or blocks */
     uint32_t reserved;   /* 0 */
     /* With PTXPACK_BIAS and PTXPACK_MASK_BITS; otherwise, and where `size` ends before, they are 0.  The distances from one
      * sequence, row i or query head to the next are those of a bias in ELEMENTS, those of bits in BYTES, multiples of 4.
@@ -156,6 +163,16 @@ typedef struct ptxpack_attention_desc {
     ptxpack_dtype   bias_dtype; /* PTXPACK_F16 or PTXPACK_BF16; 0: f32 */
     int32_t         mask_keys;  /* see "Bits" */
     ptxpack_strides bias, mask_bits;
+    /* Lists of blocks: see "Blocks".  A kernel's tile must divide such a block: multiples of 128 have kernels for each
+     * head_dim and device, 64 for some; others are PTXPACK_E_UNSUPPORTED.  0 and 0: no lists.  Where `size` ends before
+     * these fields they are 0. */
+    int32_t block_rows, block_keys;
+    /* The entries of a list, from one to the next in memory; 0: as many as there are blocks of keys. */
+    int32_t block_width;
+    int32_t reserved_block; /* 0 */
+    /* Blocks of rows from one sequence, and one query head, to the next in block_count and full_count; in the lists
+     * block_width times as far.  0: all have the same lists. */
+    int64_t block_batch, block_head;
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v, o and bias are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -186,6 +203,13 @@ typedef struct ptxpack_attention_buffers {
     uint64_t sinks, slopes;   /* [heads_q] */
     uint64_t aux[8];          /* what AUX of the hooks gives them; of any meaning, and not checked */
     uint64_t bias, mask_bits; /* read as `sinks` is; bits are words of 32, at a multiple of 4 bytes */
+    /* Read where the descriptor has blocks, and otherwise ignored; int32, multiples of 4 bytes: for each block of rows how many
+     * blocks of keys are in its list, and the list: numbers of blocks in any order, each at most once in both lists together.
+     * Only its first entries are read, so many as are counted.  A count is taken as at least 0 and at most the blocks of
+     * keys, and an entry that is no block is left out.  full_count and full_list are 0 together: no block is full.  Where
+     * `size` ends before, they are 0. */
+    uint64_t block_count, full_count; /* [sequences or 1][heads or 1][blocks of rows] */
+    uint64_t block_list, full_list;   /* [sequences or 1][heads or 1][blocks of rows][block_width] */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -245,6 +269,7 @@ typedef struct ptxpack_attention_hooks {
     /* In place of both, unless NULL: a row's scores of keys kv .. kv + count - 1; -inf is masked. */
     void (*row)(void *context, int32_t batch, int32_t head, int32_t q, int32_t kv, int32_t count, double *s);
     void *context; /* threads may use it at the same time */
+    /* With lists of blocks `mask` is not called for keys of full blocks; `row` is, and leaves what mask_mod would mask. */
 } ptxpack_attention_hooks;
 
 /* The arrays of ptxpack_attention_buffers in HOST memory: of sequences with lengths of their own, sinks, slopes, bias and
@@ -255,6 +280,8 @@ typedef struct ptxpack_attention_lengths {
     const ptxpack_attention_hooks *hooks;
     const void                    *bias;
     const uint32_t                *mask_bits;
+    const int32_t                 *block_count, *full_count, *block_list,
+        *full_list; /* the last ones of each pair: or both NULL */
 } ptxpack_attention_lengths;
 
 /* The same for problems that need such arrays.  Rows of o and lse beyond a length keep what they hold.

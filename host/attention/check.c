@@ -59,6 +59,9 @@ static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "%s is not taken with fp8", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if ((other || in_keys) && attention_has_bytes(d))
         return refuse(line, "%s is not taken with kv_dtype", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
+    if ((other || in_keys) && d->block_rows != 0)
+        return refuse(line, "%s is not taken with lists of blocks",
+                      other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if ((other || in_keys) && d->append != NULL)
         return refuse(line, "%s is not taken with append", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if (d->reserved != 0)
@@ -227,6 +230,7 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     attention_resolve_lengths(desc, out);
     out->array_bytes[ARRAY_BIAS] = attention_bias_bytes(desc);
     out->array_bytes[ARRAY_BITS] = attention_bits_bytes(desc);
+    status = attention_resolve_lists(desc, out, line);
     for (int i = 0; i < HOOK_COUNT && status == PTXPACK_OK; i++)
         status = attention_check_hook(attention_hook(desc, i), i, &out->hook_parts[i], line);
     return status;
@@ -253,6 +257,8 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
         ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
                                                   geometry->array_bytes[i], i == ARRAY_BIAS ? 16 : 4,
                                                   geometry->array_bytes[i] == 0};
+    for (int i = ARRAY_FULL_COUNT; i <= ARRAY_FULL_LIST; i += ARRAY_FULL_LIST - ARRAY_FULL_COUNT)
+        ranges[RANGE_ARRAYS + i].optional |= b->full_count == 0 && b->full_list == 0;
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,

@@ -21,7 +21,7 @@ typedef struct attention_tensor {
 } attention_tensor;
 
 /* The arrays of a launch, in the order of every table about them: int32 of sequences with lengths of their own, and from
- * ARRAY_SINKS on f32 of query heads; a bias, and bits. */
+ * ARRAY_SINKS on f32 of query heads; a bias, and bits; from ARRAY_BLOCK_COUNT on int32 lists of blocks. */
 enum {
     ARRAY_STARTS_Q,
     ARRAY_STARTS_KV,
@@ -34,9 +34,21 @@ enum {
     ARRAY_SLOPES,
     ARRAY_BIAS,
     ARRAY_BITS,
+    ARRAY_BLOCK_COUNT,
+    ARRAY_FULL_COUNT,
+    ARRAY_BLOCK_LIST,
+    ARRAY_FULL_LIST,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
+
+/* Lists of blocks of keys. */
+typedef struct attention_lists {
+    int32_t rows, keys;             /* of a block */
+    int32_t row_blocks, key_blocks; /* of a sequence */
+    int32_t width;                  /* entries from list to list */
+    int32_t batch, head; /* lists from sequence to sequence, and head to head; 0 where there is one */
+} attention_lists;
 
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
@@ -53,10 +65,11 @@ typedef struct attention_geometry {
     uint64_t q_descale_bytes; /* with PTXPACK_E4M3 */
     /* Sequences with lengths of their own.  Query i then attends to keys c + i - reach_left to c + i +
      * reach_right, where c is keys - queries of the sequence, or its first key. */
-    bool     varlen, bottom_right;
-    int32_t  reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
-    uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
-    int      hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
+    bool            varlen, bottom_right;
+    int32_t         reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
+    uint64_t        array_bytes[ARRAY_COUNT]; /* 0: not asked for */
+    int             hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
+    attention_lists lists;                    /* .rows 0: none */
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
@@ -153,6 +166,7 @@ static inline bool attention_has_whole_scores(const attention_geometry *g)
 {
     return g->hook_parts[HOOK_SCORE] != 0 || attention_has_bias(g);
 }
+static inline bool attention_has_lists(const attention_geometry *g) { return g->lists.rows != 0; }
 /* What makes scores of what kernels have of them before a hook and the softmax. */
 static inline float attention_score_scale(const attention_geometry *g)
 {
@@ -214,6 +228,22 @@ const char *attention_refuse_lengths(const attention_geometry *geometry, char li
 const char *attention_refuse_split(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
 /* For kernels whose division by the chunk takes positions below 2^30: NULL, or `line`. */
 const char *attention_refuse_chunk(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                   char line[PLAN_LINE]);
+/* Checks the fields about lists of blocks, and sets what depends on them.  PTXPACK_E_ARG */
+ptxpack_status attention_resolve_lists(const ptxpack_attention_desc *desc, attention_geometry *out,
+                                       char line[PLAN_LINE]);
+/* The arrays in host memory, of block_list and full_list; the last may be NULL. */
+typedef struct attention_list_arrays {
+    const int32_t *count[2], *list[2];
+} attention_list_arrays;
+/* What the lists of row `row` say of each block of keys. */
+enum { ATTENTION_BLOCK_ABSENT, ATTENTION_BLOCK_MASKED, ATTENTION_BLOCK_FULL };
+void attention_read_list(const attention_lists *lists, const attention_list_arrays *arrays, int32_t batch,
+                         int32_t head, int32_t row, uint8_t *kinds);
+/* Why a row takes no lists at all: NULL, or a line. */
+const char *attention_lists_missing(const ptxpack_variant *row);
+/* For a row whose tiles do not divide the blocks, and for what no kernel takes with lists: NULL, or `line`. */
+const char *attention_refuse_lists(const attention_geometry *geometry, const ptxpack_variant *row,
                                    char line[PLAN_LINE]);
 /* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */

@@ -178,7 +178,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
                  (long long)rows, (int)d->seqlen_q, (int)(d->heads_q / d->heads_kv), (int)most);
         return line;
     }
-    if (attention_refuse_softcap(problem, row, line) != NULL || attention_refuse_chunk(d, g, line) != NULL)
+    if (attention_refuse_softcap(problem, row, line) != NULL || attention_refuse_chunk(d, g, line) != NULL ||
+        attention_refuse_lists(g, row, line) != NULL)
         return line;
     for (int i = TENSOR_K; i <= TENSOR_V; i++)
         if (g->tensor[i].row > INT32_MAX / ELEMENT) {

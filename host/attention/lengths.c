@@ -4,13 +4,14 @@
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-const char *const attention_array_names[ARRAY_COUNT] = {"starts_q", "starts_kv", "lengths_q",  "lengths_kv",
-                                                        "row_map",  "left_pad",  "page_table", "sinks",
-                                                        "slopes",   "bias",      "mask_bits"};
+const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv",  "lengths_q",  "lengths_kv",
+                                                        "row_map",    "left_pad",   "page_table", "sinks",
+                                                        "slopes",     "bias",       "mask_bits",  "block_count",
+                                                        "full_count", "block_list", "full_list"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, before
- * sinks, before chunks, before hooks, and before biases. */
+ * sinks, before chunks, before hooks, before biases, and before lists of blocks. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
@@ -24,7 +25,8 @@ const plan_struct attention_buffers_struct = {
     .size = sizeof(ptxpack_attention_buffers),
     .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
               offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks),
-              offsetof(ptxpack_attention_buffers, aux), offsetof(ptxpack_attention_buffers, bias)},
+              offsetof(ptxpack_attention_buffers, aux), offsetof(ptxpack_attention_buffers, bias),
+              offsetof(ptxpack_attention_buffers, block_count)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
@@ -148,9 +150,10 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv, b->lengths_q,  b->lengths_kv,
-                                       b->row_map,  b->left_pad,  b->page_table, b->sinks,
-                                       b->slopes,   b->bias,      b->mask_bits};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q,   b->starts_kv,  b->lengths_q,  b->lengths_kv,
+                                       b->row_map,    b->left_pad,   b->page_table, b->sinks,
+                                       b->slopes,     b->bias,       b->mask_bits,  b->block_count,
+                                       b->full_count, b->block_list, b->full_list};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 

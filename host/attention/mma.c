@@ -30,6 +30,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
     attention_bias_symbols(desc, (desc->options & PTXPACK_LEFT_PAD) == 0, list);
+    symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
     symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);
     attention_mma_symbols(l, list);
@@ -55,7 +56,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     attention_tiles               tiles;
     if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL ||
-        attention_refuse_chunk(desc, geometry, line) != NULL)
+        attention_refuse_chunk(desc, geometry, line) != NULL ||
+        attention_refuse_lists(geometry, row, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
@@ -127,6 +129,19 @@ static void fill_bias(attention_mma_arguments *to, const ptxpack_attention_desc 
     ATTENTION_BIAS(ARGUMENT_COPY, );
 }
 
+static void fill_lists(attention_mma_arguments *to, const attention_geometry *g, int64_t block_n)
+{
+    const attention_list_numbers from = attention_count_lists(g, block_n);
+    ATTENTION_LIST_NUMBERS(ARGUMENT_COPY, );
+}
+
+static void find_lists(attention_mma_arguments *to, const attention_geometry *g,
+                       const ptxpack_attention_buffers *b)
+{
+    const attention_list_addresses from = attention_find_lists(g, b);
+    ATTENTION_LIST_ARRAYS(ARGUMENT_COPY, );
+}
+
 /* The grid is all tiles of all heads, of sequences as long as the descriptor says. */
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
@@ -145,6 +160,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_lengths(a, desc, &plan->geometry);
     fill_chunks(a, &plan->geometry);
     fill_bias(a, desc);
+    fill_lists(a, &plan->geometry, ((const attention_mma_layout *)layout)->block_n);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
@@ -160,6 +176,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     const attention_addresses        from = attention_find_addresses(g, b);
     (void)grid;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    find_lists(to, g, b);
     to->q = b->q;
     to->k = b->k;
     to->v = b->v;
@@ -181,13 +198,16 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 }
 
 /* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; causal sinks, window
- * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded: the other builds lie
+ * sinks, lengths sinks; full ALiBi, causal ALiBi, window ALiBi padded; chunks padded, pages chunks; lengths, pages softcap padded; lists of blocks with a window padded: the other builds lie
  * between these. */
-static const uint16_t corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 178, 180, 184, 264, 266, 269, 441, 450, 16, 23};
+static const uint16_t corners[] = {0,   4,   2,   6,   8,   10,  5,  11, 178, 180,
+                                   184, 264, 266, 269, 441, 450, 16, 23, 533};
 static size_t         corners_of(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1 ? (size_t)ATTENTION_BYTES_CORNERS
-                                                              : sizeof corners / sizeof corners[0];
+    enum { WITH_LISTS = 1 /* the last one */ };
+    if (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1)
+        return (size_t)ATTENTION_BYTES_CORNERS;
+    return sizeof corners / sizeof corners[0] - (attention_lists_missing(row) != NULL ? WITH_LISTS : 0);
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);

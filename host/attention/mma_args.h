@@ -62,6 +62,19 @@ typedef struct attention_aux {
     X(S, int32_t,  bits_row,      "ARG_BITS_ROW")                                                      \
     X(S, int32_t,  bits_keys,     "ARG_BITS_KEYS")     /* with BITS 2: those that have bits */         \
     X(S, int32_t,  bits_words,    "ARG_BITS_WORDS")    /* of a row, of 32 bits */
+/* What wgmma.ptx and mma.ptx have after that with lists of blocks. */
+#define ATTENTION_LIST_ARRAYS(X, S)                                                                    \
+    X(S, uint64_t, block_count,   "ARG_BLOCK_COUNT")   /* device addresses */                          \
+    X(S, uint64_t, full_count,    "ARG_FULL_COUNT")    /* 0: there are no full ones */                 \
+    X(S, uint64_t, block_list,    "ARG_BLOCK_LIST")                                                    \
+    X(S, uint64_t, full_list,     "ARG_FULL_LIST")
+#define ATTENTION_LIST_NUMBERS(X, S)                                                                   \
+    X(S, int32_t,  list_batch,    "ARG_LIST_BATCH")    /* lists from sequence to sequence */           \
+    X(S, int32_t,  list_head,     "ARG_LIST_HEAD")     /* and from head to head */                     \
+    X(S, int32_t,  list_width,    "ARG_LIST_WIDTH")    /* entries from list to list */                 \
+    X(S, int32_t,  list_rows,     "ARG_LIST_ROWS")     /* rows of a list: whole tiles */               \
+    X(S, int32_t,  list_span,     "ARG_LIST_SPAN")     /* blocks of BLOCK_N keys in one of a list */   \
+    X(S, int32_t,  list_most,     "ARG_LIST_MOST")     /* blocks of a list, at most */
 
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
@@ -101,13 +114,17 @@ typedef struct attention_aux {
     ATTENTION_HOOKS(X, S)                                                                              \
     ATTENTION_BYTES(X, S)                                                                              \
     X(S, int32_t,  head_dim_v,    "ARG_HEAD_DIM_V")    /* with VALUES_DIFFER */                              \
-    ATTENTION_BIAS(X, S)
+    ATTENTION_BIAS(X, S)\
+    ATTENTION_LIST_ARRAYS(X, S)                                                                        \
+    ATTENTION_LIST_NUMBERS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
 ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
 ARGUMENT_STRUCT(ATTENTION_HEADS, attention_heads_arguments);
 ARGUMENT_STRUCT(ATTENTION_CHUNKS, attention_chunks_arguments);
 ARGUMENT_STRUCT(ATTENTION_BIAS, attention_bias_arguments);
+ARGUMENT_STRUCT(ATTENTION_LIST_ARRAYS, attention_list_addresses);
+ARGUMENT_STRUCT(ATTENTION_LIST_NUMBERS, attention_list_numbers);
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 
 /* clang-format off */

@@ -26,7 +26,8 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
- * behind a query, and from ATTENTION_CHUNK_BUILDS on with chunks.  Rows for k and v of bytes have builds for int8 in the
+ * behind a query, from ATTENTION_CHUNK_BUILDS on with chunks, and from ATTENTION_LIST_BUILDS on with lists of blocks, of the
+ * first kinds.  Rows for k and v of bytes have builds for int8 in the
  * place of ATTENTION_PAST_BUILDS, and the others for e4m3.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
@@ -36,7 +37,8 @@ enum {
     ATTENTION_ALIBI_BUILDS = ATTENTION_SINKS_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_CHUNK_BUILDS = ATTENTION_PAST_BUILDS + 2 * ATTENTION_BUILD_KINDS,
-    ATTENTION_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS
+    ATTENTION_LIST_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS,
+    ATTENTION_BUILDS = ATTENTION_LIST_BUILDS + 2 * 4
 };
 
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */
@@ -48,6 +50,10 @@ attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *
                                                   const attention_geometry     *geometry);
 /* What kernels are told of chunks; all 0 without. */
 attention_chunks_arguments attention_count_chunks(const attention_geometry *geometry);
+/* What kernels are told of lists of blocks, with steps of `block_n` keys; all 0 without.  The arrays that a launch brings. */
+attention_list_numbers   attention_count_lists(const attention_geometry *geometry, int64_t block_n);
+attention_list_addresses attention_find_lists(const attention_geometry        *geometry,
+                                              const ptxpack_attention_buffers *buffers);
 /* From one sequence to the next in the LSE, in elements. */
 int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
 /* For methods whose kernels add reaches to rows in 32 bits: NULL, or `line`. */

@@ -31,9 +31,10 @@ struct attention_reference {
     const void             *bias;           /* NULL: none */
     const uint32_t         *bits;           /* the same */
     ptxpack_attention_hooks hooks;          /* NULL: none */
-    attention_sequence     *sequences;      /* [batch] */
-    float                  *k;              /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                  *v;              /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
+    attention_list_arrays   lists;
+    attention_sequence     *sequences; /* [batch] */
+    float                  *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                  *v;         /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
     size_t                  padded_keys;
     size_t                  k_size, v_size; /* floats of k and of v per batch and head */
     int                     group;          /* rows that may share a pass: 1 when V is not finite */
@@ -172,6 +173,20 @@ static ptxpack_status read_bias(attention_reference *r, const ptxpack_attention_
     return PTXPACK_OK;
 }
 
+/* The lists of blocks, if the descriptor has any. */
+static ptxpack_status read_lists(attention_reference *r, const ptxpack_attention_lengths *l)
+{
+    if (!attention_has_lists(&r->geometry))
+        return PTXPACK_OK;
+    if (l == NULL || l->block_count == NULL || l->block_list == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL",
+                            l == NULL || l->block_count == NULL ? "block_count" : "block_list");
+    if ((l->full_count == NULL) != (l->full_list == NULL))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "of full_count and full_list one alone is NULL");
+    r->lists = (attention_list_arrays){{l->block_count, l->full_count}, {l->block_list, l->full_list}};
+    return PTXPACK_OK;
+}
+
 /* What query heads have, of those that the descriptor asks for. */
 static ptxpack_status read_heads(attention_reference *r, const ptxpack_attention_lengths *lengths)
 {
@@ -204,6 +219,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
         status = read_hooks(r, lengths);
     if (status == PTXPACK_OK)
         status = read_bias(r, lengths);
+    if (status == PTXPACK_OK)
+        status = read_lists(r, lengths);
     if (status == PTXPACK_OK)
         status = allocate(r);
     if (status == PTXPACK_OK)
@@ -249,6 +266,8 @@ typedef struct scratch {
     double *s, *p;   /* [GROUP][padded_keys] */
     double *o;       /* [GROUP][head_dim_v] */
     double  v_scale; /* of the group's key head */
+    /* [GROUP][blocks of keys]: of each row, how its lists have them; NULL: no lists */
+    uint8_t *kinds;
 } scratch;
 
 /* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
@@ -297,20 +316,28 @@ static void apply_bits(const attention_reference *r, const attention_row *row, k
             p[j] = -INFINITY;
 }
 
-/* What hooks make of the scores p of a row. */
+/* What hooks and lists of blocks make of the scores p of a row; `kinds`: of its blocks of keys. */
 static void apply_hooks(const attention_reference *r, const attention_row *row, int32_t q, key_range seen,
-                        double *p)
+                        const uint8_t *kinds, double *p)
 {
     const ptxpack_attention_hooks *hooks = &r->hooks;
-    if (hooks->row != NULL && seen.end > 0) {
+    const size_t                   block = kinds != NULL ? (size_t)r->geometry.lists.keys : 1;
+    if (hooks->row != NULL && seen.end > 0)
         hooks->row(hooks->context, row->batch, row->head, q, (int32_t)seen.first,
                    (int32_t)(seen.end - seen.first), p + seen.first);
-        return;
-    }
-    for (size_t j = seen.first; j < seen.end && hooks->score != NULL; j++)
+    for (size_t j = seen.first; j < seen.end && hooks->row == NULL && hooks->score != NULL; j++)
         p[j] = hooks->score(hooks->context, p[j], row->batch, row->head, q, (int32_t)j);
-    for (size_t j = seen.first; j < seen.end && hooks->mask != NULL; j++)
-        p[j] = hooks->mask(hooks->context, row->batch, row->head, q, (int32_t)j) ? p[j] : -INFINITY;
+    for (size_t j = seen.first; j < seen.end && hooks->row == NULL && hooks->mask != NULL; j++)
+        if (kinds == NULL || kinds[j / block] == ATTENTION_BLOCK_MASKED)
+            p[j] = hooks->mask(hooks->context, row->batch, row->head, q, (int32_t)j) ? p[j] : -INFINITY;
+    for (size_t j = seen.first; j < seen.end && kinds != NULL; j++)
+        if (kinds[j / block] == ATTENTION_BLOCK_ABSENT)
+            p[j] = -INFINITY;
+}
+
+static const uint8_t *kinds_of(const attention_reference *r, const scratch *w, int row)
+{
+    return w->kinds != NULL ? w->kinds + row * r->geometry.lists.key_blocks : NULL;
 }
 
 /* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P with the
@@ -391,7 +418,7 @@ static void exact_group(const attention_reference *r, const float *v, const grou
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped(s[j], r->geometry.softcap) - alibi(keys, i, j);
         add_bias(r, &keys->of[i], keys->row[i], p);
-        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], kinds_of(r, w, i), p);
         apply_bits(r, &keys->of[i], keys->row[i], p);
         sum[i] = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most[i]);
     }
@@ -425,7 +452,7 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
         for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
             p[j] = capped_rounded(type, s[j], r->geometry.softcap) - alibi(keys, i, j);
         add_bias(r, &keys->of[i], keys->row[i], p);
-        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], p);
+        apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], kinds_of(r, w, i), p);
         apply_bits(r, &keys->of[i], keys->row[i], p);
         double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
         for (size_t j = keys->row[i].first; j < keys->row[i].end && sum > 0; j++)
@@ -464,6 +491,9 @@ static void compute_group(const attention_reference *r, const attention_row *row
         keys.place[i] = (double)(row->row + r->sequences[row->batch].keys - r->sequences[row->batch].queries);
         keys.of[i] = *row;
         keys.all = join(keys.all, keys.row[i]);
+        if (w->kinds != NULL)
+            attention_read_list(&r->geometry.lists, &r->lists, row->batch, row->head, row->row,
+                                w->kinds + i * r->geometry.lists.key_blocks);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
         multiply(w->q, d, r->k + kv * r->k_size + j * d, d, w->s + j, r->padded_keys);
@@ -501,12 +531,17 @@ static void *run_rows(void *context)
     row_job                   *job = (row_job *)context;
     const attention_reference *r = job->reference;
     size_t                     d = (size_t)r->desc.head_dim, keys = r->padded_keys, first;
-    double *memory = (double *)malloc(GROUP * (d + 2 * keys + value_dim(r)) * sizeof(double));
-    if (memory == NULL) {
+    double      *memory = (double *)malloc(GROUP * (d + 2 * keys + value_dim(r)) * sizeof(double));
+    const size_t blocks = (size_t)r->geometry.lists.key_blocks;
+    uint8_t     *kinds = blocks > 0 ? (uint8_t *)malloc(GROUP * blocks) : NULL;
+    if (memory == NULL || (blocks > 0 && kinds == NULL)) {
         atomic_store(&job->no_memory, true);
+        free(memory);
+        free(kinds);
         return NULL;
     }
-    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1};
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1,
+                 kinds};
     while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {
@@ -515,6 +550,7 @@ static void *run_rows(void *context)
         }
     }
     free(memory);
+    free(kinds);
     return NULL;
 }
 

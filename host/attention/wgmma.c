@@ -44,6 +44,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     attention_bias_symbols((const ptxpack_attention_desc *)problem->desc,
                            (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
                            list);
+    symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
     const attention_split         split = split_of(problem, l);
@@ -83,7 +84,8 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
 /* ---- the plan ----------------------------------------------------------------------------------------- */
 /* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
  * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
- * on the left, tiles differ in length, and the longest tiles of several heads come first: of 16 heads; of
+ * on the left, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks, which nobody
+ * here knows, in the same order): of 16 heads; of
  * fewer, but at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16
  * MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793; s 4096 680 699 721
  * 728 636; d 256, s 16384 722 807 815.) */
@@ -102,7 +104,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = attention_masks_right(g) && !attention_masks_left(g) ? heads : 1;
+    heads = attention_has_lists(g) || (attention_masks_right(g) && !attention_masks_left(g)) ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
     tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m);
@@ -159,7 +161,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
         refuse_values(geometry, row, line) != NULL || refuse_scores(geometry, row, line) != NULL ||
-        attention_refuse_chunk(desc, geometry, line) != NULL)
+        attention_refuse_chunk(desc, geometry, line) != NULL ||
+        attention_refuse_lists(geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -224,6 +227,19 @@ static void fill_bias(attention_wgmma_arguments *to, const ptxpack_attention_des
 {
     const attention_bias_arguments from = attention_bias_numbers(d);
     ATTENTION_BIAS(ARGUMENT_COPY, );
+}
+
+static void fill_lists(attention_wgmma_arguments *to, const attention_geometry *g, int64_t block_n)
+{
+    const attention_list_numbers from = attention_count_lists(g, block_n);
+    ATTENTION_LIST_NUMBERS(ARGUMENT_COPY, );
+}
+
+static void find_lists(attention_wgmma_arguments *to, const attention_geometry *g,
+                       const ptxpack_attention_buffers *b)
+{
+    const attention_list_addresses from = attention_find_lists(g, b);
+    ATTENTION_LIST_ARRAYS(ARGUMENT_COPY, );
 }
 
 /* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
@@ -307,6 +323,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     fill_chunks(&plan->arguments.wgmma, &plan->geometry);
     fill_bias(&plan->arguments.wgmma, desc);
+    fill_lists(&plan->arguments.wgmma, &plan->geometry, l->block_n);
     plan->arguments.wgmma.box_rows = attention_wgmma_box_rows(desc, l->block_n);
     fill_parts(head, l, &split, tiles.tiles_total, &plan->arguments.wgmma);
     head->grid[0] = grid_of(problem->sm_count, row, plan->arguments.wgmma.tiles_total);
@@ -332,6 +349,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->bits = attention_array(&plan->geometry, b, ARRAY_BITS);
     to->workspace = b->workspace;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    find_lists(to, &plan->geometry, b);
     if (plan->geometry.descale_bytes != 0) {
         to->q_descale = b->q_descale;
         to->k_descale = b->k_descale;
@@ -352,14 +370,18 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
  * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, with a window;
  * of the past causal, with a window and lengths, in parts causal, packed heads with a window; chunks,
- * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages: the others lie between these. */
+ * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages; lists of blocks with a
+ * window: the others lie between these. */
 static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,
                                    48,  53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200,
-                                   224, 264, 268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494};
-enum { EQUAL_LENGTHS = 7 }; /* corners */
+                                   224, 264, 268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 532};
+enum { EQUAL_LENGTHS = 7, WITH_LISTS = 1 /* the last one */ }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS : sizeof corners / sizeof corners[0];
+    const size_t all = sizeof corners / sizeof corners[0];
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS
+           : attention_lists_missing(row) != NULL        ? all - WITH_LISTS
+                                                         : all;
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);

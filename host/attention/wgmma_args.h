@@ -45,7 +45,9 @@
     ATTENTION_CHUNKS(X, S)                                                                                                 \
     ATTENTION_HOOKS(X, S)                                                                                                  \
     X(S, int32_t,             head_chunks,   "ARG_HEAD_CHUNKS")   /* with WIDE_BOXES: of 64 columns from key head to key head */ \
-    ATTENTION_BIAS(X, S)
+    ATTENTION_BIAS(X, S)\
+    ATTENTION_LIST_ARRAYS(X, S)                                                                                            \
+    ATTENTION_LIST_NUMBERS(X, S)
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

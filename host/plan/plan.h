@@ -26,7 +26,7 @@ ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format
 typedef struct plan_struct {
     const char *name, *type; /* of the parameter; of the struct */
     size_t      size;        /* today */
-    size_t      older[6];    /* those it had before; 0: no more */
+    size_t      older[8];    /* those it had before; 0: no more */
     size_t      launch_at;   /* of buffers: where the fields `launch` and `reserved` are */
 } plan_struct;
 /* Copies what the caller gave; fields that it does not have are 0.

@@ -72,6 +72,7 @@ void check_far(check *c);      /* attention at strides beyond 32 bits; not with 
 void check_far_gemm(check *c); /* the same for gemm */
 void check_vector(check *c);
 void check_append(check *c); /* to a cache of keys and values */
+void check_blocks(check *c); /* lists of blocks that the device makes */
 void check_merge(check *c);  /* of two partial attentions */
 void check_chain(check *c);  /* of launches that overlap */
 void check_split(check *c);  /* the same bits in every batch */

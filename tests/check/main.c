@@ -20,6 +20,7 @@ static int run_all(check *c)
     check_gemm(c);
     check_attention(c);
     check_lengths(c);
+    check_blocks(c);
     check_merge(c);
     check_append(c);
     check_chain(c);

@@ -34,6 +34,8 @@ static struct {
     ptxpack_attention_append_desc    ptxpack_attention_append_desc;
     ptxpack_attention_append_buffers ptxpack_attention_append_buffers;
     ptxpack_attention_append_inputs  ptxpack_attention_append_inputs;
+    ptxpack_attention_blocks_buffers ptxpack_attention_blocks_buffers;
+    ptxpack_attention_hooks          ptxpack_attention_hooks;
     ptxpack_attention_merge_desc     ptxpack_attention_merge_desc;
     ptxpack_attention_merge_buffers  ptxpack_attention_merge_buffers;
     ptxpack_gemm_desc                ptxpack_gemm_desc;
@@ -58,11 +60,13 @@ static struct {
     ptxpack_cache_key               *ptxpack_cache_key;
     ptxpack_attention_plan          *ptxpack_attention_plan, *out_ptxpack_attention_plan;
     ptxpack_attention_append_plan   *ptxpack_attention_append_plan, *out_ptxpack_attention_append_plan;
+    ptxpack_attention_blocks_plan   *ptxpack_attention_blocks_plan, *out_ptxpack_attention_blocks_plan;
     ptxpack_attention_merge_plan    *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
     ptxpack_gemm_plan               *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
     ptxpack_vector_plan             *ptxpack_vector_plan, *out_ptxpack_vector_plan;
     const struct ptxpack_driver     *driver, *out_driver;
     int                              an_int;
+    int32_t                          integers[64];
     FILE                            *file;
     int64_t                          int64_t;
     uint32_t                         uint32_t[3];
@@ -168,6 +172,7 @@ static void make_plans(void)
                                        .seqlen_q = 16,
                                        .heads_q = 1,
                                        .head_dim = 64};
+    the.ptxpack_attention_blocks_buffers.size = sizeof the.ptxpack_attention_blocks_buffers;
     the.ptxpack_attention_merge_buffers.size = sizeof the.ptxpack_attention_merge_buffers;
     the.ptxpack_gemm_desc = (ptxpack_gemm_desc){.size = sizeof the.ptxpack_gemm_desc,
                                                 .dtype = PTXPACK_F16,
@@ -182,6 +187,10 @@ static void make_plans(void)
     must(ptxpack_attention_append_plan_create(the.ptxpack, &the.ptxpack_attention_append_desc,
                                               &the.ptxpack_attention_append_plan),
          "an append plan");
+    ptxpack_attention_desc blocks = the.ptxpack_attention_desc;
+    blocks.block_rows = blocks.block_keys = 64;
+    must(ptxpack_attention_blocks_plan_create(the.ptxpack, &blocks, &the.ptxpack_attention_blocks_plan),
+         "a plan of lists of blocks");
     must(ptxpack_attention_merge_plan_create(the.ptxpack, &the.ptxpack_attention_merge_desc,
                                              &the.ptxpack_attention_merge_plan),
          "a merge plan");

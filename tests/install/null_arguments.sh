@@ -125,6 +125,8 @@ ptxpack_attention_append_reference v
 ptxpack_attention_append_reference q_out
 ptxpack_attention_reference_append o
 ptxpack_attention_reference_append lse
+ptxpack_attention_blocks_plan_free plan
+ptxpack_attention_blocks_reference hooks
 ptxpack_attention_merge_plan_free plan
 ptxpack_attention_merge_reference o
 ptxpack_attention_merge_reference lse
@@ -158,13 +160,13 @@ awk -F'|' -v optional="$work/optional" '
               "ptxpack_cache_options ptxpack_expand_options ptxpack_preload_options ptxpack_bank_access " \
               "ptxpack_wgmma_fields ptxpack_tma_desc ptxpack_attention_desc ptxpack_attention_buffers " \
               "ptxpack_attention_append_desc ptxpack_attention_append_buffers ptxpack_attention_append_inputs " \
-              "ptxpack_attention_merge_desc ptxpack_attention_merge_buffers ptxpack_gemm_desc ptxpack_gemm_buffers ptxpack_descales ptxpack_attention_lengths ptxpack_swizzle ptxpack_kernel_info " \
+              "ptxpack_attention_blocks_buffers ptxpack_attention_hooks ptxpack_attention_merge_desc ptxpack_attention_merge_buffers ptxpack_gemm_desc ptxpack_gemm_buffers ptxpack_descales ptxpack_attention_lengths ptxpack_swizzle ptxpack_kernel_info " \
               "ptxpack_program_info ptxpack_cache_entry ptxpack_cache_info ptxpack_cache_stats ptxpack_cache_swept " \
               "ptxpack_prebuilt_info int64_t uint32_t uint64_t size_t", values, " ")
         for (i in values)
             example[values[i] " *"] = "&the." values[i]
         split("ptxpack ptxpack_kernel ptxpack_program ptxpack_function ptxpack_expansion ptxpack_preloading " \
-              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_append_plan ptxpack_attention_merge_plan ptxpack_gemm_plan ptxpack_vector_plan", \
+              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_append_plan ptxpack_attention_blocks_plan ptxpack_attention_merge_plan ptxpack_gemm_plan ptxpack_vector_plan", \
               handles, " ")
         for (i in handles) {
             example[handles[i] " *"] = "the." handles[i]
@@ -179,6 +181,7 @@ awk -F'|' -v optional="$work/optional" '
         example["void **"] = "&the.out_bytes"
         example["void *const *"] = "the.pointers"
         example["int *"] = "&the.an_int"
+        example["int32_t *"] = "the.integers"
         example["_Bool *"] = "the.booleans"
         example["FILE *"] = "the.file"
         example["float *"] = "the.floats"

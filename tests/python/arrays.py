@@ -61,7 +61,7 @@ def decode(kind, data):
         return [bf16_value(bits) for bits in struct.unpack("<%dH" % (len(data) // 2), data)]
     if kind in ("e4m3", "u8"):
         return [E4M3[code] for code in data]
-    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f", "s8": "b"}[kind]), data))
+    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f", "s8": "b", "s32": "i"}[kind]), data))
 
 
 ITEM = {"f16": 2, "bf16": 2, "u16": 2, "e4m3": 1, "u8": 1, "s8": 1, "f32": 4, "f64": 8, "s32": 4}

@@ -155,6 +155,7 @@ STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps"
               "ptxpack_attention_buffers": ptxpack.library._AttentionBuffers,
               "ptxpack_attention_append_desc": ptxpack.library._AppendDesc,
               "ptxpack_attention_append_buffers": ptxpack.library._AppendBuffers,
+              "ptxpack_attention_blocks_buffers": ptxpack.library._BlocksBuffers,
               "ptxpack_attention_merge_desc": ptxpack.library._MergeDesc,
               "ptxpack_attention_merge_buffers": ptxpack.library._MergeBuffers,
               "ptxpack_gemm_desc": ptxpack.library._GemmDesc, "ptxpack_gemm_buffers": ptxpack.library._GemmBuffers,

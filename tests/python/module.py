@@ -26,6 +26,7 @@ from arrays import (Array, Interface, Lender, Managed, ManagedVersioned, OldLend
                            driver, lent, new_stream, pointer, python_call, read,
                            size_t, u64, values_of, watched)
 from biases import Biases  # noqa: F401: run from here, too
+from blocks import Blocks  # noqa: F401: run from here, too
 from libraries import Bytes, Libraries, Structures, print_c  # noqa: F401: run from here, too
 
 

@@ -60,6 +60,22 @@ class Operator(unittest.TestCase):
             want, _ = reference(q[:, row:row + 1], k[:, seen], v[:, seen])
             self.near(o[:, row:row + 1], want, q.dtype)
 
+    def test_block_mask(self):
+        from torch.nn.attention.flex_attention import create_block_mask
+        q, k, v = (torch.randn(1, 200, 2, 64, dtype=torch.float16) for _ in range(3))
+        past = ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n setp.ge.s32 \\keep, \\q, \\kv;\n.endm\n"
+        mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 200, 200, device="cpu", BLOCK_SIZE=64)
+        want = ptxpack.torch.attention(q, k, v, causal=True)
+        for options in ({"causal": True}, {"mask_mod": past}):
+            o = ptxpack.torch.attention(q, k, v, block_mask=mask, **options)
+            torch.testing.assert_close(o, want, atol=2e-3, rtol=2e-3)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "block_mask has a mask_mod that is a function of Python"):
+            ptxpack.torch.attention(q, k, v, block_mask=mask)
+        lists = (mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices)
+        traced = torch.compile(lambda *arrays: ptxpack.torch.attention(q, k, v, causal=True, block_mask=arrays, block_size=64),
+                               fullgraph=True)
+        torch.testing.assert_close(traced(*lists), o, atol=2e-3, rtol=2e-3)
+
     def test_hooks(self):
         """ALiBi as a hook, and as it is built in; traced, too."""
         text = (pathlib.Path(__file__).parents[2] / "tools/examples/hooks/alibi.ptx").read_text()

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "host/attention/inspect.h"
+#include "tools/problem/hooks/blocks.h"
 #include "tools/problem/hooks/run.h"
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
@@ -50,10 +51,12 @@ static ptxpack_status compute_rows(attention_problem *p, const attention_referen
 /* The reference, on all processors. */
 static int run_on_cpu(attention_problem *p)
 {
-    attention_reference      *reference = NULL;
-    ptxpack_attention_lengths lengths = attention_lengths_of(&p->arrays);
-    double                    started = now_ms();
-    ptxpack_status status = attention_reference_open(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+    attention_reference         *reference = NULL;
+    ptxpack_attention_lengths    lengths = attention_lengths_of(&p->arrays);
+    double                       started = now_ms();
+    const ptxpack_attention_desc whole = attention_blocks_without(
+        &p->desc); /* lists leave out what is masked anyway */
+    ptxpack_status status = attention_reference_open(&whole, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                                      p->tensor[TENSOR_V], &p->descales, &lengths, &reference);
     if (status == PTXPACK_OK)
         status = compute_rows(p, reference);
@@ -134,7 +137,9 @@ static int run_verify(const attention_problem *p, const attention_settings *s, d
         return command_fail("attention", "--verify: %s", gpu->line);
     }
     lengths.hooks = hooked ? &hooks.functions : NULL;
-    ptxpack_status status = verify_attention_lengths(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+    const ptxpack_attention_desc whole = attention_blocks_without(
+        &p->desc); /* lists leave out what is masked anyway */
+    ptxpack_status status = verify_attention_lengths(&whole, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                                      p->tensor[TENSOR_V], &p->descales, &lengths,
                                                      (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed,
                                                      &r);
@@ -263,6 +268,7 @@ int cmd_attention(int argc, char **argv)
               {"rotary-pairs", OPTION_FLAG, &s.append.pairs, ROTARY_PAIRS_OPTION_HELP},
               {"score-mod", OPTION_TEXT, &s.hooks.mod[HOOK_SCORE], SCORE_MOD_OPTION_HELP},
               {"mask-mod", OPTION_TEXT, &s.hooks.mod[HOOK_MASK], MASK_MOD_OPTION_HELP},
+              {"blocks", OPTION_INT, &s.blocks, BLOCKS_OPTION_HELP},
               {"aux", OPTION_TEXT, &s.hooks.aux, AUX_OPTION_HELP},
               {"bias", OPTION_TEXT, &s.bias.bias, BIAS_OPTION_HELP},
               {"mask-bits", OPTION_TEXT, &s.bias.bits, MASK_BITS_OPTION_HELP},

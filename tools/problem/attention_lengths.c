@@ -182,7 +182,11 @@ ptxpack_attention_lengths attention_lengths_of(const attention_arrays *a)
                                        (const float *)a->array[ARRAY_SLOPES],
                                        NULL,
                                        a->array[ARRAY_BIAS],
-                                       (const uint32_t *)a->array[ARRAY_BITS]};
+                                       (const uint32_t *)a->array[ARRAY_BITS],
+                                       a->array[ARRAY_BLOCK_COUNT],
+                                       a->array[ARRAY_FULL_COUNT],
+                                       a->array[ARRAY_BLOCK_LIST],
+                                       a->array[ARRAY_FULL_LIST]};
 }
 
 void attention_lengths_free(attention_arrays *a)

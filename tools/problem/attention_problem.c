@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "hooks/blocks.h"
 #include "npy.h"
 #include "random.h"
 
@@ -137,6 +138,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
     if (!attention_hooks_read(s->subcommand, &s->hooks, &p->hooks, &p->desc))
         return false;
     if (!attention_bias_describe(s->subcommand, &s->bias, &p->bias, &p->desc))
+        return false;
+    if (!attention_blocks_describe(s->subcommand, s->blocks, &p->desc))
         return false;
     if (!attention_append_describe(s->subcommand, &s->append, &p->arrays, &p->desc, &p->fresh))
         return false;

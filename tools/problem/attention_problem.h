@@ -40,6 +40,7 @@ typedef struct attention_settings {
     attention_head_words    heads;
     attention_hook_words    hooks;
     attention_bias_words    bias;
+    int64_t                 blocks; /* 0: no lists */
     int64_t                 seed, repeat;
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;

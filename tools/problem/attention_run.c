@@ -2,6 +2,7 @@
 #include "attention_run.h"
 #include <stdio.h>
 #include <unistd.h>
+#include "hooks/blocks.h"
 #include "hooks/run.h"
 #include "tools/command.h"
 #include "tools/progress.h"
@@ -28,9 +29,10 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
 /* Lengths, starts and their like, sinks and others; and zeros in the rows of o and lse that no sequence has. */
 static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
 {
-    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q, &b->starts_kv, &b->lengths_q,  &b->lengths_kv,
-                                        &b->row_map,  &b->left_pad,  &b->page_table, &b->sinks,
-                                        &b->slopes,   &b->bias,      &b->mask_bits};
+    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q,   &b->starts_kv,  &b->lengths_q,  &b->lengths_kv,
+                                        &b->row_map,    &b->left_pad,   &b->page_table, &b->sinks,
+                                        &b->slopes,     &b->bias,       &b->mask_bits,  &b->block_count,
+                                        &b->full_count, &b->block_list, &b->full_list};
     bool      ok = !p->geometry.varlen ||
               (device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
                device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float)));
@@ -44,10 +46,11 @@ static bool upload_arrays(device *gpu, const attention_problem *p, ptxpack_atten
 /* Frees all that the buffers name. */
 static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
 {
-    const uint64_t addresses[] = {b->q,          b->k,         b->v,          b->o,         b->lse,
-                                  b->workspace,  b->q_descale, b->k_descale,  b->v_descale, b->starts_q,
-                                  b->starts_kv,  b->lengths_q, b->lengths_kv, b->row_map,   b->left_pad,
-                                  b->page_table, b->sinks,     b->slopes,     b->bias,      b->mask_bits};
+    const uint64_t addresses[] = {b->q,           b->k,          b->v,          b->o,         b->lse,
+                                  b->workspace,   b->q_descale,  b->k_descale,  b->v_descale, b->starts_q,
+                                  b->starts_kv,   b->lengths_q,  b->lengths_kv, b->row_map,   b->left_pad,
+                                  b->page_table,  b->sinks,      b->slopes,     b->bias,      b->mask_bits,
+                                  b->block_count, b->full_count, b->block_list, b->full_list};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         device_free(gpu, addresses[i]);
     for (int i = 0; i < HOOK_ARRAYS; i++)
@@ -98,6 +101,7 @@ int attention_run_row(device *gpu, attention_problem *p, const attention_setting
     ptxpack_attention_append_buffers append;
     uint64_t                        *addresses[TENSOR_O] = {&b.q, &b.k, &b.v};
     uint64_t                        *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
+    attention_list_counts            lists = {0, 0, 0, 0};
     double                           started = now_ms();
     announce(gpu, p);
     p->emulated = gpu->emulated;
@@ -119,12 +123,14 @@ int attention_run_row(device *gpu, attention_problem *p, const attention_setting
     ok = ok && device_alloc(gpu, &b.o, attention_problem_bytes(p, TENSOR_O)) &&
          device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) && upload_arrays(gpu, p, &b) &&
          attention_hooks_upload(gpu, &p->hooks, b.aux) &&
+         attention_blocks_make(gpu, &p->desc, &p->geometry, &b, &lists) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) && download(gpu, p, &b);
     progress_end();
     if (ok) {
         report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);
+        attention_blocks_report(&lists, &p->desc, s->json);
     }
     free_buffers(gpu, &b);
     attention_append_release(gpu, &p->fresh);

@@ -117,7 +117,11 @@ ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
                                        (const float *)i->arrays[ARRAY_SLOPES],
                                        i->hook != NULL ? &i->hook->functions : NULL,
                                        i->arrays[ARRAY_BIAS],
-                                       (const uint32_t *)i->arrays[ARRAY_BITS]};
+                                       (const uint32_t *)i->arrays[ARRAY_BITS],
+                                       i->arrays[ARRAY_BLOCK_COUNT],
+                                       i->arrays[ARRAY_FULL_COUNT],
+                                       i->arrays[ARRAY_BLOCK_LIST],
+                                       i->arrays[ARRAY_FULL_LIST]};
 }
 
 /* ---- random lengths and pages ------------------------------------------------------------------------- */
@@ -214,6 +218,7 @@ static void draw_arrays(lengths_image *image, random_state *random)
         }
         free(order);
     }
+    lengths_lists_fill(image, random);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */

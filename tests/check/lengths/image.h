@@ -61,6 +61,9 @@ void lengths_image_close(lengths_image *image);
  * and V so large, that wgmma.ptx computes tiles a second time (bf16); of bytes with q beyond the range of f16. */
 void lengths_image_fill(lengths_image *image, random_state *random, bool steep);
 
+/* Draw lists of blocks, if the descriptor has them. */
+void lengths_lists_fill(lengths_image *image, random_state *random);
+
 /* Rows of sequence i; the index of the first element of a row of it. */
 attention_sequence lengths_image_sequence(const lengths_image *image, int32_t i);
 size_t lengths_image_element(const lengths_image *image, int tensor, int32_t i, int64_t row, int64_t head);

@@ -68,6 +68,18 @@ static const struct shape {
     {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART, 0, false},
     {PTXPACK_BF16, 3, 1, 400, 16, 1, 576, ATTENTION_PARTS + ATTENTION_PACK + 4, 512, true},
 };
+/* Lists of blocks: shapes for them, which also have hooks, and masks, in turn. */
+static const struct list_shape {
+    struct shape shape;
+    int32_t rows, keys, batch, head; /* of a block; block_batch and block_head in turns of the blocks of rows */
+} list_shapes[] = {
+    {{PTXPACK_F16, 2, 300, 400, 2, 1, 64, 0}, 128, 128, 2, 1},
+    {{PTXPACK_BF16, 1, 260, 700, 2, 2, 128, 0}, 128, 128, 0, 1},
+    {{PTXPACK_F16, 2, 130, 330, 1, 1, 256, 0}, 128, 128, 1, 0},
+    {{PTXPACK_BF16, 1, 290, 520, 2, 1, 64, 0}, 256, 128, 0, 0},
+    {{PTXPACK_F16, 1, 200, 600, 2, 1, 112, 0}, 128, 256, 0, 1},
+    {{PTXPACK_F16, 2, 150, 210, 2, 2, 128, 0}, 64, 64, 2, 1},
+};
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
     {"both lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV, true,
@@ -125,12 +137,14 @@ enum {
     STORAGES = HOOK_STORAGES - 1,
     MASKS = sizeof masks / sizeof masks[0],
     MASKS_IN_TURN = 5, /* those without chunks */
-    APPENDS = sizeof appends / sizeof appends[0]
+    APPENDS = sizeof appends / sizeof appends[0],
+    LIST_SHAPES = sizeof list_shapes / sizeof list_shapes[0]
 };
 
 typedef struct lengths_case {
-    int shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
-    int kv;                                 /* 1 and 2: keys of kv_types; 0: none */
+    int  shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
+    int  kv;                                 /* 1 and 2: keys of kv_types; 0: none */
+    bool lists;                              /* of blocks, with equal lengths */
 } lengths_case;
 
 static const ptxpack_dtype kv_types[] = {(ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_INT8};
@@ -153,12 +167,19 @@ static bool bytes_in_matrix(const check *c, const lengths_case *a)
     return !few || (equal ? (a->shape + a->kv) % 2 == 0 : (3 * a->shape + 5 * a->kv) % STORAGES == a->storage);
 }
 
+static const struct shape *shape_of(const lengths_case *a)
+{
+    return a->lists ? &list_shapes[a->shape].shape : &shapes[a->shape];
+}
+
 /* On the emulated driver every shape has every storage once, with masks in turn, and some with chunks; every storage has every second append once,
  * with shapes in turn. */
 static bool in_matrix(const check *c, const lengths_case *a)
 {
     const lengths_storage *s = &storages[a->storage];
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
+    if (a->lists) /* every shape has every hook, or none of them, with masks in turn */
+        return (2 * a->shape + a->hook) % MASKS == a->mask && (!few || (a->shape + a->hook) % 2 == 0);
     const bool own_values = shapes[a->shape].values != 0 || shapes[a->shape].head_dim > 256;
     if ((a->append < APPENDS || a->kv != 0) && own_values)
         return false; /* appends and keys of bytes do not go with them */
@@ -197,7 +218,8 @@ static uint32_t options_of(const lengths_case *a)
 
 static const char *kind_of(const lengths_case *a)
 {
-    return a->kv != 0              ? "bytes"
+    return a->lists                 ? "blocks"
+           : a->kv != 0             ? "bytes"
            : a->hook == CHECK_HOOKS ? "lengths"
            : a->hook < CHECK_TEXTS  ? "hooks"
                                     : "bias";
@@ -205,12 +227,15 @@ static const char *kind_of(const lengths_case *a)
 
 static void name_case(const lengths_case *a, char name[128])
 {
-    const struct shape *s = &shapes[a->shape];
+    const struct shape *s = shape_of(a);
     char                split[32] = "", values[32] = "";
     const uint32_t      options = options_of(a);
     const char         *sinks = (options & PTXPACK_SINKS) != 0 ? " sinks" : "";
     const char         *alibi = (options & PTXPACK_ALIBI) != 0 ? " alibi" : "";
-    if (a->shape >= WHOLE_SHAPES)
+    if (a->lists)
+        snprintf(split, sizeof split, " lists of %dx%d", (int)list_shapes[a->shape].rows,
+                 (int)list_shapes[a->shape].keys);
+    else if (a->shape >= WHOLE_SHAPES)
         snprintf(split, sizeof split, " %d parts",
                  (int)attention_parts_wanted(&(ptxpack_attention_desc){.split_rows = s->split_rows}));
     else if (s->split_rows > 0 && s->split_rows != PACKED)
@@ -224,8 +249,8 @@ static void name_case(const lengths_case *a, char name[128])
                  (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, masks[a->mask].name,
                  appends[a->append].name, storages[a->storage].name, sinks, alibi);
     else
-        snprintf(name, 128, "%s d%d%s %s%s%s %d/%d %dx%dx%d%s %s, %s%s%s%s%s", kind_of(a), (int)s->head_dim, values,
-                 ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
+        snprintf(name, 128, "%s d%d%s %s%s%s %d/%d %dx%dx%d%s %s, %s%s%s%s%s", kind_of(a), (int)s->head_dim,
+                 values, ptxpack_dtype_name(s->dtype), a->kv != 0 ? " " : "",
                  a->kv != 0 ? ptxpack_dtype_name(kv_types[a->kv]) : "", (int)s->heads_q, (int)s->heads_kv,
                  (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv, split, storages[a->storage].name,
                  masks[a->mask].name, sinks, alibi, a->hook < CHECK_HOOKS ? ", " : "",
@@ -235,7 +260,7 @@ static void name_case(const lengths_case *a, char name[128])
 /* The few multiprocessors of the emulated GPU would have the library cut small problems: there other shapes are whole. */
 static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
 {
-    const struct shape    *s = &shapes[a->shape];
+    const struct shape    *s = shape_of(a);
     const struct masking  *m = &masks[a->mask];
     ptxpack_attention_desc d = {.size = sizeof d,
                                 .dtype = s->dtype,
@@ -262,6 +287,15 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
         d.score_mod = check_hooks[a->hook].score_mod;
         d.mask_mod = check_hooks[a->hook].mask_mod;
         check_describe_bias(&check_hooks[a->hook], &d);
+    }
+    if (a->lists) {
+        const struct list_shape *l = &list_shapes[a->shape];
+        const int32_t            row_blocks = (d.seqlen_q - 1) / l->rows + 1;
+        d.block_rows = l->rows;
+        d.block_keys = l->keys;
+        d.block_width = (d.seqlen_kv - 1) / l->keys + 1 + a->shape % 2;
+        d.block_batch = (int64_t)l->batch * row_blocks;
+        d.block_head = (int64_t)l->head * row_blocks;
     }
     return d;
 }
@@ -475,13 +509,15 @@ static void free_nothing(check *c, void *images)
 void check_lengths(check *c)
 {
     lengths_case
-        list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES)];
+        list[SHAPES * (STORAGES * (MASKS + KV_TYPES * APPENDS) + CHECK_HOOKS + KV_TYPES * HOOK_STORAGES) +
+             LIST_SHAPES * (CHECK_HOOKS + 1)];
     check_cases all =
         {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
     for (int shape = 0; shape < SHAPES; shape++)
         for (int storage = 0; storage < STORAGES; storage++)
             for (int which = 0; which < MASKS * (APPENDS + 1); which++) {
-                lengths_case a = {shape, storage, which % MASKS, APPENDS - which / MASKS, CHECK_HOOKS, 0};
+                lengths_case a = {shape,       storage, which % MASKS, APPENDS - which / MASKS,
+                                  CHECK_HOOKS, 0,       false};
                 char         name[128];
                 name_case(&a, name);
                 if (in_matrix(c, &a) && check_wanted(c, name))
@@ -490,7 +526,16 @@ void check_lengths(check *c)
     for (int shape = 0; shape < SHAPES; shape++)
         for (int which = 0; which < HOOK_STORAGES * MASKS * CHECK_HOOKS; which++) {
             lengths_case a = {shape,   which / MASKS % HOOK_STORAGES, which % MASKS,
-                              APPENDS, which / MASKS / HOOK_STORAGES, 0};
+                              APPENDS, which / MASKS / HOOK_STORAGES, 0,
+                              false};
+            char         name[128];
+            name_case(&a, name);
+            if (in_matrix(c, &a) && check_wanted(c, name))
+                list[all.count++] = a;
+        }
+    for (int shape = 0; shape < LIST_SHAPES; shape++)
+        for (int which = 0; which < MASKS * (CHECK_HOOKS + 1); which++) {
+            lengths_case a = {shape, STORAGES, which % MASKS, APPENDS, which / MASKS, 0, true};
             char         name[128];
             name_case(&a, name);
             if (in_matrix(c, &a) && check_wanted(c, name))

@@ -102,6 +102,10 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
                                           .slopes = s->arrays[ARRAY_SLOPES],
                                           .bias = s->arrays[ARRAY_BIAS],
                                           .mask_bits = s->arrays[ARRAY_BITS],
+                                          .block_count = s->arrays[ARRAY_BLOCK_COUNT],
+                                          .full_count = s->arrays[ARRAY_FULL_COUNT],
+                                          .block_list = s->arrays[ARRAY_BLOCK_LIST],
+                                          .full_list = s->arrays[ARRAY_FULL_LIST],
                                           .aux = {s->slopes, s->documents + sizeof(int32_t) * CHECK_POSITIONS}};
     if (image->fresh.kind != NULL) {
         append = lengths_append_buffers(image, &b);

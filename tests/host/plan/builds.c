@@ -165,8 +165,10 @@ static void every_attention_plan_is_listed(void **state)
                 chosen += plan_in_all_storages(handle, desc);
             }
             desc.options = 0;
-            for (int kv = PTXPACK_E4M3; kv <= PTXPACK_INT8 && desc.softcap == 0 && desc.head_dim % 16 == 0; kv++) {
-                desc.kv_dtype = desc.dtype != PTXPACK_E4M3 && mask % 4 < 2 ? (ptxpack_dtype)kv : (ptxpack_dtype)0;
+            for (int kv = PTXPACK_E4M3; kv <= PTXPACK_INT8 && desc.softcap == 0 && desc.head_dim % 16 == 0;
+                 kv++) {
+                desc.kv_dtype = desc.dtype != PTXPACK_E4M3 && mask % 4 < 2 ? (ptxpack_dtype)kv
+                                                                           : (ptxpack_dtype)0;
                 chosen += desc.kv_dtype != 0 ? plan_in_all_storages(handle, desc) : 0;
             }
             desc.kv_dtype = (ptxpack_dtype)0;

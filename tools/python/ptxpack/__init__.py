@@ -10,12 +10,14 @@
 Calls
     attention(q, k, v, *, causal, window, softcap, scale, align, layout, dtype, out, lse, return_lse,
               q_descale, k_descale, v_descale, stream, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-              seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, overlap)
+              seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, overlap, block_mask, ...)
     attention_with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, ..., block_table, ...)
                                              flash-attn's flash_attn_with_kvcache: appends k and v to the cache, then attends
     attention_append(k_new, v_new, k, v, seqused_k, *, q, cos, sin, rope_pairs, rope_q_at_start, page_table, cache_batch_idx,
                      leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, out, stream, overlap)
                                              new rows to a cache, with rotary embedding
+    attention_blocks(mask_mod, batch, heads, seqlen_q, seqlen_kv, *, causal, window, align, attention_chunk, block_size, aux, like,
+                     device, stream)        lists of the blocks of keys that a mask leaves, for attention(block_mask=...)
     attention_merge(o_a, lse_a, o_b, lse_b, *, layout, dtype, out, lse, return_lse, stream, overlap)
                                              attention to two sets of keys, from that to each
     matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream, overlap)
@@ -29,7 +31,7 @@ Calls
     from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back
     empty(shape, dtype, device=0)            a Tensor to write to
     info(device=0)                           a dictionary about a device and the compiler in use
-    Each one's help() states its arguments; attention.h, append.h, merge.h, gemm.h and vector.h state limits and errors.
+    Each one's help() states its arguments; attention.h, append.h, blocks.h, merge.h, gemm.h and vector.h state limits and errors.
 
 Arrays   A call takes every array on a CUDA device that has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3);
          tensors of PyTorch are read directly.  Nothing is copied.  The types are f16, bf16 and e4m3, also stored as uint16
@@ -56,11 +58,13 @@ Library  The library is $PTXPACK_LIBRARY, else libptxpack.so in the folder of th
 from .library import ArgumentError, Error, Unsupported
 from .append import attention_append
 from .flash_attn import flash_attn_with_kvcache as attention_with_kvcache
+from .blocks import attention_blocks
+from .lists import BlockLists
 from .merge import attention_merge
 from .operations import attention, info, matmul, vector_add
 from .program import Kernel, kernel
 from .tensor import Tensor, empty, from_host, from_numpy
 
 __version__ = "0.1.0"
-__all__ = ["ArgumentError", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention", "attention_append",
+__all__ = ["ArgumentError", "BlockLists", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention", "attention_append", "attention_blocks",
            "attention_merge", "attention_with_kvcache", "empty", "from_host", "from_numpy", "info", "kernel", "matmul", "vector_add"]

@@ -64,6 +64,7 @@ class _Device:
         self.captured: list[Any] = []  # what graphs use, and nobody else keeps
         self.attention_plan = functools.lru_cache(maxsize=1024)(self._attention_plan)
         self.append_plan = functools.lru_cache(maxsize=1024)(self._append_plan)
+        self.blocks_plan = functools.lru_cache(maxsize=1024)(self._blocks_plan)
         self.merge_plan = functools.lru_cache(maxsize=1024)(self._merge_plan)
         self.gemm_plan = functools.lru_cache(maxsize=1024)(self._gemm_plan)
         self.vector_plan = functools.lru_cache(maxsize=None)(self._vector_plan)
@@ -112,7 +113,8 @@ class _Device:
         return not refused and state.value != 0
 
     def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, head_dim_v: int = 0, kv_dtype: int = 0,
-                        score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None, bias: Any = None, bits: Any = None) -> _Plan:
+                        score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None, bias: Any = None, bits: Any = None,
+                        lists: tuple[int, ...] = ()) -> _Plan:
         desc = _attention_desc(*problem)
         desc.chunk, desc.kv_dtype, desc.head_dim_v = chunk, kv_dtype, head_dim_v
         desc.score_mod, desc.mask_mod = score_mod, mask_mod
@@ -120,11 +122,19 @@ class _Device:
             desc.bias_dtype, desc.bias = bias[0], _Strides(*bias[1])
         if bits is not None:
             desc.mask_keys, desc.mask_bits = bits[0], _Strides(*bits[1])
+        _set_lists(desc, lists)
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
+
+    def _blocks_plan(self, dtype: int, sizes: tuple[int, ...], mask: int, left: int, right: int, *, lists: tuple[int, ...],
+                     chunk: int = 0, mask_mod: Optional[bytes] = None) -> _Plan:
+        desc = _attention_desc(dtype, sizes, 0.0, mask, left, right, 0.0, ())
+        desc.chunk, desc.mask_mod = chunk, mask_mod
+        _set_lists(desc, lists)
+        return _Plan(self, "attention_blocks", ctypes.byref(desc))
 
     def _append_plan(self, *problem: Any) -> _Plan:
         return _Plan(self, "attention_append", ctypes.byref(_append_desc(*problem)))
@@ -148,6 +158,12 @@ def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int,
                     softcap: float, strides: tuple[tuple[int, ...], ...], lengths: tuple[int, ...] = ()) -> Any:
     return _AttentionDesc(ctypes.sizeof(_AttentionDesc), dtype, *sizes, scale, mask, left, right, softcap,
                           *(_Strides(*three) for three in strides), *lengths)
+
+
+def _set_lists(desc: Any, lists: tuple[int, ...]) -> None:
+    """The fields from block_rows on."""
+    for name, value in zip(("block_rows", "block_keys", "block_width", "reserved_block", "block_batch", "block_head"), lists):
+        setattr(desc, name, value)
 
 
 def _append_desc(*problem: Any) -> Any:

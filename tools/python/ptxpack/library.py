@@ -1,5 +1,5 @@
 """library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, append.h,
-merge.h, gemm.h and vector.h."""
+merge.h, blocks.h, gemm.h and vector.h."""
 from __future__ import annotations
 
 import ctypes
@@ -71,12 +71,17 @@ _AttentionDesc = _structure(
     (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"), (ctypes.c_int32, "split_rows"),
     (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_int, "kv_dtype"),
     (ctypes.c_char_p, "score_mod mask_mod"), (ctypes.c_int32, "head_dim_v"), (ctypes.c_uint32, "reserved"),
-    (ctypes.c_int, "bias_dtype"), (ctypes.c_int32, "mask_keys"), (_Strides, "bias mask_bits"))
+    (ctypes.c_int, "bias_dtype"), (ctypes.c_int32, "mask_keys"), (_Strides, "bias mask_bits"),
+    (ctypes.c_int32, "block_rows block_keys block_width reserved_block"), (ctypes.c_int64, "block_batch block_head"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
                       "row_map left_pad page_table"), (ctypes.c_void_p, "append"), (ctypes.c_uint32, "launch reserved"),
-    (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"), (ctypes.c_uint64, "bias mask_bits"))
+    (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"),
+    (ctypes.c_uint64, "bias mask_bits block_count full_count block_list full_list"))
+_BlocksBuffers = _structure(
+    "_BlocksBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "block_count full_count block_list full_list"),
+    (ctypes.c_uint64 * 8, "aux"), (ctypes.c_uint32, "launch reserved"))
 _AppendDesc = _structure(
     "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),
@@ -133,6 +138,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_attention_append_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_append_plan_free": (None, ctypes.c_void_p),
     "ptxpack_attention_append": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_blocks_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_blocks_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_blocks": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_merge_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_merge_plan_free": (None, ctypes.c_void_p),
     "ptxpack_attention_merge": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),

@@ -12,6 +12,7 @@ from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_
 from .device import _device
 from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
 from .lengths import _Lengths
+from .lists import _Lists
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
 
@@ -320,7 +321,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
               aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
-              _append: Optional[_Append] = None) -> Any:
+              block_mask: Any = None, block_size: Any = 128, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -354,6 +355,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     score_mod, mask_mod  hooks: PTX with a macro SCORE_MOD, which changes scores, or MASK_MOD, which masks keys, or a function in
              CUDA C++, that the kernel is assembled with (ptx/attention/hooks/README.md says how).  Not with e4m3
     aux      up to 8 contiguous arrays, whose addresses AUX gives to the hooks
+    block_mask  which blocks of keys to visit: what attention_blocks() makes, or FlexAttention's BlockMask, or its four arrays
+             (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices), the last two of which may be None.  Keys of blocks that
+             are not listed are masked; for those listed as full mask_mod is not looked at.  A BlockMask's own mask_mod, a function
+             of Python, must be given in PTX as mask_mod, or be what causal, window or attention_chunk say.  Not with e4m3, nor lengths
+    block_size  with four arrays: the rows and keys of a block, (rows, keys) or a number
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
              the bits of a sequence's results do not depend on the batch; 0: the library's choice
     overlap  the kernel may begin before the kernel enqueued just before it in the stream has ended, and waits for that before it
@@ -399,6 +405,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
         scales, shape_of_scales = _descales_of(call, k_descale, v_descale, sizes[0], sizes[4])
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]
     of_hooks = _addresses_of_hooks(call, aux, score_mod, mask_mod)
+    mask = _mask_of(causal, window, align)
+    lists = _Lists(call, block_mask, block_size, sizes, mask_mod is not None or mask[0] != _NONE)
     (bias_at, of_bias), (bits_at, of_bits) = _bias_of(call, bias, sizes), _bits_of(call, mask_bits, mask_keys, sizes)
     options = sum(bit for bit, array in ((SINKS, sinks), (ALIBI, alibi_slopes), (BIAS, bias), (MASK_BITS, mask_bits)) if array is not None)
     dim_v, in_keys = _values_of(k_view, v_view, kind, _append is not None)
@@ -414,13 +422,13 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
             raise ArgumentError("lse must be contiguous")
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
-    mask = _mask_of(causal, window, align)
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
                                       *((stored,) if lengths or split_rows or options else ()),
                                       **({} if _append is None else {"append": _append.part()}),
                                       **({} if of_bytes is None else {"kv_dtype": _BYTES[of_bytes]}),
                                       **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]),
-                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod), **of_bias, **of_bits)
+                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod), **of_bias, **of_bits,
+                                      **({"lists": lists.fields} if lists.fields else {}))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
@@ -428,7 +436,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at)
+                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at, *lists.addresses)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())

@@ -13,6 +13,7 @@ import torch
 from . import operations
 from .device import _driver
 from .library import ArgumentError
+from .lists import _arrays_of
 from .tensor import empty
 
 _KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float8_e4m3fn: "e4m3", torch.int8: "s8", torch.float32: "f32",
@@ -25,7 +26,8 @@ _ARGUMENTS = (
     "Tensor? cu_seqlens_q=None", "Tensor? cu_seqlens_k=None", "SymInt? max_seqlen_q=None", "SymInt? max_seqlen_k=None",
     "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
     "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None", "int attention_chunk=0", "str? score_mod=None",
-    "str? mask_mod=None", "Tensor[]? aux=None", "Tensor? bias=None", "Tensor? mask_bits=None", "int mask_keys=0")
+    "str? mask_mod=None", "Tensor[]? aux=None", "Tensor? bias=None", "Tensor? mask_bits=None", "int mask_keys=0",
+    "Tensor[]? block_lists=None", "int[]? block_size=None")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
 _NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
 _Pair = Tuple[torch.Tensor, torch.Tensor]
@@ -36,6 +38,9 @@ def _named(given: Tuple[Any, ...]) -> Dict[str, Any]:
     options = dict(zip(_NAMES, given))
     options["window"] = options.pop("window_left", -1), options.pop("window_right", -1)
     options["aux"] = options.get("aux") or ()
+    lists, size = options.pop("block_lists", None), options.pop("block_size", None)
+    if lists is not None:
+        options["block_mask"], options["block_size"] = (*lists, *(None,) * (4 - len(lists))), tuple(size)
     return options
 
 
@@ -73,6 +78,8 @@ def _on_cpu(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *given: Any) -> _
     there = {name: _copied(name, value) if isinstance(value, torch.Tensor) else value
              for name, value in {"q": q, "k": k, "v": v, **options}.items()}
     there["aux"] = [_copied("aux", tensor) for tensor in options["aux"]]
+    if "block_mask" in options:
+        there["block_mask"] = tuple(tensor if tensor is None else _copied("block_mask", tensor) for tensor in options["block_mask"])
     computed = operations.attention(return_lse=True, **there)
     results = _results(q, v, options)
     for result, tensor in zip(results, computed):
@@ -93,17 +100,17 @@ _operator.register_fake(_without_data)
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, window: Any = None,
               softcap: float = 0.0, scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
-              return_lse: bool = False, **arrays: Any) -> Any:
+              return_lse: bool = False, block_mask: Any = None, block_size: Any = 128, **arrays: Any) -> Any:
     """Does what ptxpack.attention does, as an operator that torch.compile traces; it works on the current stream.
 
     Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
     max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks, alibi_slopes, attention_chunk,
     score_mod, mask_mod, aux, bias, mask_bits and mask_keys; of these max_seqlen_q, max_seqlen_k, attention_chunk
     and mask_keys are numbers, the hooks are texts, aux is a list
-    of tensors, and all others are tensors.
+    of tensors, and all others are tensors.  block_mask may be a BlockMask of torch.nn.attention.flex_attention.
     """
     for name in arrays:
-        if name not in _NAMES:
+        if name not in _NAMES or name == "block_lists":
             raise TypeError("attention() got an unexpected keyword argument %r" % name)
     if arrays.get("mask_keys") == "queries":
         arrays["mask_keys"] = -1
@@ -117,6 +124,10 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
             raise ArgumentError("%s requires a gradient, and there is none: use torch.no_grad()" % name)
     if layout not in operations._LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
+    if block_mask is not None:
+        masked = causal or (left, right) not in ((None, None), (-1, -1)) or arrays.get("mask_mod") is not None
+        lists, arrays["block_size"] = _arrays_of(block_mask, block_size, masked)
+        arrays["block_lists"] = [tensor for tensor in lists if tensor is not None]
     o, lse = torch.ops.ptxpack.attention(
         q, k, v, causal=causal, window_left=-1 if left is None else left, window_right=-1 if right is None else right,
         softcap=softcap, scale=scale, align=align, layout=layout, **arrays)
