@@ -6,7 +6,7 @@
 static void paged_q(ptxpack_attention_desc *d) { d->q_rows = PTXPACK_ROWS_PAGED; }
 static void odd_rows(ptxpack_attention_desc *d) { d->kv_rows = (ptxpack_rows)3; }
 static void split_rows(ptxpack_attention_desc *d) { d->split_rows = 7; }
-static void odd_option(ptxpack_attention_desc *d) { d->options = 0x300; }
+static void odd_option(ptxpack_attention_desc *d) { d->options = 0xc00; }
 static void packed_q_without_rows(ptxpack_attention_desc *d) { d->q_rows = PTXPACK_ROWS_PACKED; }
 static void dense_q_with_rows(ptxpack_attention_desc *d) { d->rows_q = 10; }
 static void packed_without_rows(ptxpack_attention_desc *d) { d->kv_rows = PTXPACK_ROWS_PACKED; }
@@ -54,7 +54,7 @@ static const struct {
     {paged_q, "q_rows is 2, not"},
     {odd_rows, "kv_rows 3 is not a ptxpack_rows"},
     {split_rows, "split_rows 7 is not 0 or a multiple of 256"},
-    {odd_option, "options has the unknown bits 0x300"},
+    {odd_option, "options has the unknown bits 0xc00"},
     {packed_q_without_rows, "rows_q is 0; with packed q it must be at least 1"},
     {dense_q_with_rows, "rows_q is 10; without packed q it must be 0"},
     {packed_without_rows, "rows_kv is 0; with packed or paged rows"},
@@ -146,7 +146,7 @@ static void arrays_are_checked(void **state)
     attention_geometry        g;
     char                      line[PLAN_LINE];
     ptxpack_attention_desc    d = good;
-    ptxpack_attention_buffers b = {.size = sizeof b, .q = 0x10000, .k = 0x20000, .v = 0x30000, .o = 0x40000};
+    ptxpack_attention_buffers b = {.size = sizeof b, .q = 0x10000, .k = 0x20000, .v = 0xc0000, .o = 0x40000};
     paged(&d);
     d.options = PTXPACK_LENGTHS_KV;
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
