@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """hooks.py - the cookbook of tools/examples/hooks beside PyTorch's FlexAttention (torch.compile), which is given the same functions.
 
-Prompts of --seqlen positions, 16384 in all, 2048 / head_dim heads, bf16, inputs that rotate.  Causal masks and windows are told to
-ptxpack in its descriptor; FlexAttention has them in its mask, with a BlockMask of 128 x 128 that is made before.  Every result is
-compared with FlexAttention's.  Needs ptxpack built (make), PyTorch and a GPU.
+Prompts of --seqlen positions, 16384 in all, 2048 / head_dim heads, bf16, inputs that rotate.  Causal masks are told to ptxpack in its
+descriptor; FlexAttention has them in its mask, with a BlockMask of 128 x 128 that is made before, as ptxpack's lists of blocks for
+hooks that mask.  The last column is the time of what does the same without a hook: the built-in softcap, ALiBi or bias, and packed
+prompts for documents.  Every result is compared with FlexAttention's.  Needs ptxpack built (make), PyTorch and a GPU.
 
     python3 tools/bench/hooks.py --head-dim 64,128 --seqlen 4096,16384
 """
@@ -33,6 +34,8 @@ class Entry:
         getattr(self, name)(heads, seqlen)
         with open(os.path.join(HERE, "..", "examples", "hooks", name + ".ptx")) as file:
             self.given = {"score_mod" if self.score else "mask_mod": file.read(), "aux": self.aux, "causal": self.causal}
+        self.builtin = {"alibi": lambda: {"alibi_slopes": self.aux[0]}, "softcap": lambda: {"softcap": 30.0},
+                        "bias": lambda: {"bias": self.aux[0]}}.get(name)
 
     def alibi(self, heads, seqlen):
         slopes = torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)], device="cuda")
@@ -100,9 +103,21 @@ def row(pack, entry, seqlen, dim, options):
     for _ in range(2):
         q, k, v = (torch.randn(batch, seqlen, heads, dim, device="cuda").bfloat16() for _ in range(3))
         sets.append((q, k, v, torch.empty_like(q)))
-    runs = {"ptxpack": lambda q, k, v, out: pack.attention(q, k, v, out=out, **entry.given),
+    lists = None
+    if entry.mask:
+        lists = pack.attention_blocks(entry.given["mask_mod"], batch if entry.name == "prefix_lm" else None, None, seqlen, seqlen,
+                                      causal=entry.causal, aux=entry.aux, like=sets[0][0])
+    runs = {"ptxpack": lambda q, k, v, out: pack.attention(q, k, v, out=out, block_mask=lists, **entry.given),
             "without": lambda q, k, v, out: pack.attention(q, k, v, out=out, causal=entry.causal),
             "flex": first_that_runs(flex_of(entry, batch, heads, seqlen), sets[0])}
+    if entry.builtin:
+        built_in = {**entry.builtin(), "causal": entry.causal}
+        runs["built in"] = lambda q, k, v, out: pack.attention(q, k, v, out=out, **built_in)
+    if entry.name == "documents":
+        starts = torch.arange(0, prefill.TOKENS + 1, DOCUMENT, device="cuda", dtype=torch.int32)
+        runs["built in"] = lambda q, k, v, out: pack.attention(*(x.flatten(0, 1) for x in (q, k, v)), causal=True, cu_seqlens_q=starts,
+                                                               cu_seqlens_k=starts, max_seqlen_q=DOCUMENT, max_seqlen_k=DOCUMENT,
+                                                               out=out.flatten(0, 1))
     ours, peer = (runs[name](*sets[0]).float() for name in ("ptxpack", "flex"))
     error = (ours - peer).abs().max().item()
     if not error < 0.03 * max(1.0, peer.abs().max().item()):
@@ -110,7 +125,8 @@ def row(pack, entry, seqlen, dim, options):
     del ours, peer
     times = prefill.measure(runs, sets, options.rounds, options.rest)
     print(f"| {entry.name} | {dim} | {seqlen} | {times['ptxpack'] * 1e6:.0f} | {times['without'] * 1e6:.0f} | {times['flex'] * 1e6:.0f} | "
-          f"{times['ptxpack'] / times['without']:.3f} | {times['flex'] / times['ptxpack']:.2f} |", flush=True)
+          f"{times['ptxpack'] / times['without']:.3f} | {times['flex'] / times['ptxpack']:.2f} | "
+          + (f"{times['built in'] * 1e6:.0f} ({times['ptxpack'] / times['built in']:.3f}) |" if "built in" in times else " |"), flush=True)
 
 
 def main():
@@ -128,10 +144,12 @@ def main():
     sys.path.insert(0, os.path.join(HERE, "..", "python"))
     import ptxpack
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
-    print("| hook | d | s | ptxpack us | without | Flex | ptxpack / without | Flex / ptxpack |\n|---|---|---|---|---|---|---|---|")
+    print("| hook | d | s | ptxpack us | without | Flex | ptxpack / without | Flex / ptxpack | built in us (ptxpack / it) |\n" + 9 * "|---" + "|")
     for dim in options.head_dim:
         for seqlen in options.seqlen:
             for name in options.hooks:
+                if name == "bias" and prefill.HIDDEN // dim * seqlen**2 >= 2**31:
+                    continue  # FlexAttention counts the elements in 32 bits, and reads elsewhere
                 row(ptxpack, Entry(name, prefill.HIDDEN // dim, seqlen), seqlen, dim, options)
                 torch.cuda.empty_cache()
 

@@ -52,6 +52,7 @@ static int run_problem(const char *choice, const char *arch, const char *type, i
                             .heads_q = 1,
                             .heads_kv = OPTION_NOT_GIVEN,
                             .head_dim = dim,
+                            .head_dim_v = OPTION_NOT_GIVEN,
                             .seed = 11,
                             .scale = NAN, /* 1/sqrt(head_dim) */
                             .layout = "bshd",

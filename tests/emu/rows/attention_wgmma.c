@@ -42,6 +42,9 @@ static int draw(random_state *random, const ptxpack_variant *row, attention_prob
                             .seqlen_q = pick(random, 1, 500),
                             .seqlen_kv = pick(random, 1, 500),
                             .head_dim = head_dim - 16 * pick(random, 0, 1),
+                            .head_dim_v = attention_row_values(row) != head_dim ? attention_row_values(row)
+                                                                                : OPTION_NOT_GIVEN,
+                            .in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0,
                             .seed = pick(random, 0, INT32_MAX),
                             .scale = NAN, /* 1/sqrt(head_dim) */
                             .layout = "bshd",
@@ -68,8 +71,9 @@ static bool place(device *d, const attention_problem *p, const ptxpack_attention
     bool      ok = device_alloc(d, &b->lse, p->lse_count * sizeof(float)) &&
               device_alloc_zeros(d, &b->workspace, ptxpack_attention_workspace(plan));
     for (int t = 0; t < TENSOR_COUNT && ok; t++)
-        ok = device_alloc(d, tensors[t], attention_problem_bytes(p, t)) &&
-             (t == TENSOR_O || device_upload(d, *tensors[t], p->tensor[t], attention_problem_bytes(p, t)));
+        ok = (t == TENSOR_V && p->geometry.values_in_keys) || /* it is k */
+             (device_alloc(d, tensors[t], attention_problem_bytes(p, t)) &&
+              (t == TENSOR_O || device_upload(d, *tensors[t], p->tensor[t], attention_problem_bytes(p, t))));
     for (int t = TENSOR_Q; t < TENSOR_O && ok; t++)
         ok = p->descale[t] == NULL || (device_alloc(d, scales[t], scale_bytes) &&
                                        device_upload(d, *scales[t], p->descale[t], scale_bytes));

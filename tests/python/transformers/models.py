@@ -283,7 +283,7 @@ class Refusals(unittest.TestCase):
             self.refuse("output_attentions is not supported", lambda: self.decoder(ids, output_attentions=True))
             self.refuse("the argument position_bias is not known", lambda: self.decoder(ids, position_bias=ones))
             self.refuse("query is torch.float32, and must be", lambda: self.decoder.float()(ids))
-            wide = model(configuration("llama", head_dim=264), "ptxpack", torch.bfloat16)
+            wide = model(configuration("llama", head_dim=584), "ptxpack", torch.bfloat16)
             self.refuse("head_dim", lambda: wide(ids))
             odd = model(configuration("llama", head_dim=20), "ptxpack", torch.bfloat16)
             self.refuse("head_dim|multiple", lambda: odd(ids))
