@@ -118,7 +118,7 @@ struct plan_op {
     void (*describe)(const void *desc, char *text, size_t size);
     /* The caller's texts that the kernel is assembled with: how many; NULL: an operation without any. */
     size_t (*texts)(const void *desc, ptxpack_named_text texts[PLAN_TEXTS]);
-    /* With `texts`: whether kernels of such problems may spill registers without a text, too. */
+    /* With `texts`: whether kernels of such problems may spill registers without a text, too; NULL: none may. */
     bool (*may_spill)(const void *desc);
     /* What comes with a launch; NULL: it has no size and no bits. */
     const plan_struct *buffers;
