@@ -119,7 +119,8 @@ static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc,
         status = ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, line);
     if (status != PTXPACK_OK)
         return status;
-    return chosen && op->texts != NULL && (op->texts(desc, texts) > 0 || (op->may_spill != NULL && op->may_spill(desc)))
+    return chosen && op->texts != NULL &&
+                   (op->texts(desc, texts) > 0 || (op->may_spill != NULL && op->may_spill(desc)))
                ? make_without_spills(&problem, handle, plan)
                : make_row(&problem, handle, row, plan);
 }
