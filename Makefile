@@ -61,7 +61,8 @@ else
 SAY = @true
 endif
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP
-SHARED  = $(CC) -shared -Wl,-soname,$(1) -Wl,-z,defs $(LDFLAGS)
+# Calls within the library do not go through its table of exported functions.
+SHARED  = $(CC) -shared -Wl,-soname,$(1) -Wl,-z,defs,-Bsymbolic-functions $(LDFLAGS)
 
 .PHONY: all lib docs demo test test-programs check format install uninstall clean help deps test-deps emulated-libcuda
 .DELETE_ON_ERROR:
@@ -100,10 +101,10 @@ endef
 $(foreach header,$(PUBLIC_HEADERS),$(eval $(call public_header,$(header))))
 
 # The pack: one object that carries every .ptx file and inline header under its path below ptx/, without
-# comments, which nobody sees there; every line keeps its number, for messages.
+# comments and columns, which nobody sees there; every line keeps its number, for messages.
 $(B)/pack/%: ptx/%
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' $< > $@
+	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' -e 's|  *| |g; s|^ ||' $< > $@
 $(B)/pack_files.c: tools/install/embed.sh Makefile $(PACK_FILES:%=$(B)/pack/%)
 	$(SAY) GEN $@
 	$(Q)sh $< $(B)/pack $(PACK_FILES) > $@

@@ -40,4 +40,5 @@ def attention_blocks(mask_mod: Optional[str], batch: Optional[int], heads: Optio
     addresses = [arrays[at][1].address for at in (0, 2, 1, 3)]
     buffers = _BlocksBuffers(ctypes.sizeof(_BlocksBuffers), *addresses, of_hooks)
     call.device.check(call.device.lib.ptxpack_attention_blocks(plan.pointer, ctypes.byref(buffers), call.stream))
-    return BlockLists(*call.results(*((array, False) for array, _ in arrays)), block)
+    num, indices, full_num, full_indices = call.results(*((array, False) for array, _ in arrays))
+    return BlockLists(num, indices, full_num, full_indices, block)
