@@ -10,7 +10,8 @@ static ptxpack_tiled_copy no_tiled_copy;
 
 static void fill(void)
 {
-    static const ptxpack_layout none = {.shape = {.status = PTXPACK_E_ARG}, .stride = {.status = PTXPACK_E_ARG}};
+    static const ptxpack_layout none = {.shape = {.status = PTXPACK_E_ARG},
+                                        .stride = {.status = PTXPACK_E_ARG}};
     no_copy_atom.thr_id = no_copy_atom.src = no_copy_atom.dst = no_copy_atom.ref = none;
     no_tiled_mma.status = no_tiled_mma.tile_size_mnk.status = PTXPACK_E_ARG;
     no_tiled_mma.thr_layout_vmnk = no_tiled_mma.permutation_mnk = none;
