@@ -284,17 +284,11 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan)
 {
     ptxpack_attention_desc whole;
-    plan_head             *made;
-    char                   line[PLAN_LINE];
+    attention_translated   translated;
+    plan_head             *made = NULL;
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    *plan = NULL;
-    ptxpack_status status = attention_whole_desc(desc, &whole, line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(handle, status, "%s", line);
-    attention_translated translated;
-    status = attention_translate_hooks(handle, &whole, &translated);
-    made = NULL;
+    ptxpack_status status = attention_take_desc(handle, desc, &whole, &translated);
     if (status == PTXPACK_OK)
         status = make_plans(handle, &whole, row, &made);
     attention_translated_free(&translated);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/attention/hooks/cuda.h"
 #include "op.h"
 
 struct ptxpack_attention_blocks_plan {
@@ -243,17 +244,14 @@ ptxpack_status ptxpack_attention_blocks_plan_row(ptxpack *handle, const ptxpack_
                                                  ptxpack_attention_blocks_plan **plan)
 {
     ptxpack_attention_desc whole;
-    plan_head             *made;
-    char                   line[PLAN_LINE];
+    attention_translated   translated;
+    plan_head             *made = NULL;
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    *plan = NULL;
-    if (handle == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
-    ptxpack_status status = attention_whole_desc(desc, &whole, line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(handle, status, "%s", line);
-    status = plan_create(&blocks_op, handle, &whole, row, &made);
+    ptxpack_status status = attention_take_desc(handle, desc, &whole, &translated);
+    if (status == PTXPACK_OK)
+        status = plan_create(&blocks_op, handle, &whole, row, &made);
+    attention_translated_free(&translated);
     *plan = (ptxpack_attention_blocks_plan *)made;
     return status;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "body.h"
+#include "host/attention/check.h"
 #include "hooks.h"
 #include "loader/compile/log.h"
 #include "loader/compile/nvrtc.h"
@@ -99,6 +100,16 @@ ptxpack_status attention_translate_hooks(const ptxpack *handle, ptxpack_attentio
             *fields[i] = translated->text[i];
         }
     return status;
+}
+
+ptxpack_status attention_take_desc(const ptxpack *handle, const ptxpack_attention_desc *given,
+                                   ptxpack_attention_desc *whole, attention_translated *translated)
+{
+    char line[PLAN_LINE];
+    *translated = (attention_translated){{NULL}};
+    ptxpack_status status = attention_whole_desc(given, whole, line);
+    return status != PTXPACK_OK ? ptxpack_fail(handle, status, "%s", line)
+                                : attention_translate_hooks(handle, whole, translated);
 }
 
 void attention_translated_free(attention_translated *translated)

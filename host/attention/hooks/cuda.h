@@ -19,5 +19,9 @@ typedef struct attention_translated {
 } attention_translated;
 ptxpack_status attention_translate_hooks(const ptxpack *handle, ptxpack_attention_desc *desc,
                                          attention_translated *translated);
+/* *whole = a caller's descriptor of any age, with its texts translated.  Also after a failure, which left the handle's line,
+ * the caller frees *translated. */
+ptxpack_status attention_take_desc(const ptxpack *handle, const ptxpack_attention_desc *given,
+                                   ptxpack_attention_desc *whole, attention_translated *translated);
 void           attention_translated_free(attention_translated *translated);
 #endif

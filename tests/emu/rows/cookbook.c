@@ -1,5 +1,5 @@
 /* cookbook.c - the hooks of tools/examples/hooks on the emulated GPU against the same in C: prefill and decoding, on the kernels
- * of sm_90 and of sm_80.  Those in PTX and, where there is NVRTC, those in CUDA C++, each on one of them. */
+ * of sm_90 and of sm_80.  Those in PTX and, where there is NVRTC, those in CUDA C++, each on one of them; of masks the lists of blocks, too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +150,48 @@ static bool right(device *d, const ptxpack_attention_desc *desc, const struct re
     return result.pass;
 }
 
+/* Lists of blocks of 64 keys for blocks of 64 rows, which a mask_mod leaves: those that the GPU makes and those in C. */
+enum { BLOCK = 64, BLOCKS = (KEYS + BLOCK - 1) / BLOCK, LISTS = BATCH * HEADS * BLOCKS };
+typedef struct block_lists {
+    int32_t count[LISTS], full_count[LISTS], list[LISTS * BLOCKS], full_list[LISTS * BLOCKS];
+} block_lists;
+
+static bool lists_are_right(device *d, const ptxpack_attention_desc *attention, const struct recipe *r)
+{
+    ptxpack_attention_desc         desc = *attention;
+    ptxpack_attention_blocks_plan *plan = NULL;
+    block_lists                    made, want;
+    uint64_t                       at = 0, aux[2] = {0, 0};
+    desc.block_rows = desc.block_keys = BLOCK;
+    desc.block_width = BLOCKS;
+    desc.block_head = (desc.seqlen_q + BLOCK - 1) / BLOCK;
+    desc.block_batch = desc.block_head * HEADS;
+    memset(&want, 0xff, sizeof want);
+    made = want;
+    bool ok = device_status(d, ptxpack_attention_blocks_plan_create(d->handle, &desc, &plan)) &&
+              device_alloc(d, &at, sizeof made) && device_upload(d, at, &made, sizeof made);
+    for (int i = 0; i < 2 && ok; i++)
+        ok = r->aux[i].bytes == 0 || (device_alloc(d, &aux[i], r->aux[i].bytes) &&
+                                      device_upload(d, aux[i], r->aux[i].data, r->aux[i].bytes));
+    const ptxpack_attention_blocks_buffers b = {.size = sizeof b,
+                                                .block_count = at,
+                                                .full_count = at + offsetof(block_lists, full_count),
+                                                .block_list = at + offsetof(block_lists, list),
+                                                .full_list = at + offsetof(block_lists, full_list),
+                                                .aux = {aux[0], aux[1]}};
+    ok = ok && device_status(d, ptxpack_attention_blocks(plan, &b, d->stream)) && device_sync(d) &&
+         device_download(d, &made, at, sizeof made) &&
+         device_status(d, ptxpack_attention_blocks_reference(&desc, &r->hooks, want.count, want.full_count,
+                                                             want.list, want.full_list));
+    if (ok && memcmp(&made, &want, sizeof made) != 0)
+        ok = (snprintf(d->line, sizeof d->line, "its lists of blocks are others"), false);
+    device_free(d, at);
+    device_free(d, aux[0]);
+    device_free(d, aux[1]);
+    ptxpack_attention_blocks_plan_free(plan);
+    return ok;
+}
+
 static bool cook(device *d, const struct recipe *r, const char *ending, int32_t rows, memory *m)
 {
     char   path[128];
@@ -169,7 +211,8 @@ static bool cook(device *d, const struct recipe *r, const char *ending, int32_t 
                                          .score_mod = r->hooks.score != NULL ? text : NULL,
                                          .mask_mod = r->hooks.mask != NULL ? text : NULL};
     fill(rows);
-    bool ok = launch(d, &desc, r, m) && right(d, &desc, r, m);
+    bool ok = launch(d, &desc, r, m) && right(d, &desc, r, m) &&
+              (desc.mask_mod == NULL || lists_are_right(d, &desc, r));
     free(text);
     return ok;
 }
