@@ -7,7 +7,6 @@
 #include "bias/bias.h"
 #include "cost.h"
 #include "host/attention/append/attached.h"
-#include "hooks/cuda.h"
 #include "host/scalars.h"
 #include "op.h"
 

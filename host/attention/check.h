@@ -206,6 +206,17 @@ static inline int64_t attention_first_key(const attention_geometry *g, int64_t a
  *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
 ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
                                     char line[PLAN_LINE]);
+/* The texts of a descriptor that are CUDA C++ become macros (hooks/cuda.c), in memory that is freed after the descriptor was used. */
+typedef struct attention_translated {
+    char *text[2]; /* HOOK_COUNT; NULL: as the caller gave it */
+} attention_translated;
+ptxpack_status attention_translate_hooks(const ptxpack *handle, ptxpack_attention_desc *desc,
+                                         attention_translated *translated);
+/* *whole = a caller's descriptor of any age, with its texts translated.  Also after a failure, which left the handle's line,
+ * the caller frees *translated. */
+ptxpack_status           attention_take_desc(const ptxpack *handle, const ptxpack_attention_desc *given,
+                                             ptxpack_attention_desc *whole, attention_translated *translated);
+void                     attention_translated_free(attention_translated *translated);
 extern const plan_struct attention_buffers_struct;
 /* Checks the fields about lengths.  PTXPACK_E_ARG */
 ptxpack_status attention_check_lengths(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/hooks/cuda.h"
 #include "op.h"
 
 struct ptxpack_attention_blocks_plan {

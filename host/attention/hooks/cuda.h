@@ -12,16 +12,4 @@ bool attention_hook_is_cuda(const char *text);
  *   PTXPACK_E_ARG          it does more than a hook may
  *   PTXPACK_E_MEMORY */
 ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text, int hook, char **macros);
-
-/* The texts of a descriptor that are CUDA C++ become macros, in memory that is freed after the descriptor was used. */
-typedef struct attention_translated {
-    char *text[2]; /* HOOK_COUNT; NULL: as the caller gave it */
-} attention_translated;
-ptxpack_status attention_translate_hooks(const ptxpack *handle, ptxpack_attention_desc *desc,
-                                         attention_translated *translated);
-/* *whole = a caller's descriptor of any age, with its texts translated.  Also after a failure, which left the handle's line,
- * the caller frees *translated. */
-ptxpack_status attention_take_desc(const ptxpack *handle, const ptxpack_attention_desc *given,
-                                   ptxpack_attention_desc *whole, attention_translated *translated);
-void           attention_translated_free(attention_translated *translated);
 #endif

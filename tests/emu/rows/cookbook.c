@@ -219,7 +219,7 @@ static bool cook(device *d, const struct recipe *r, const char *ending, int32_t 
 
 int main(void)
 {
-    static const char *const   targets[] = {"90", "80"};
+    static const char *const   archs[] = {"sm_90a", "sm_80"};
     static const int32_t       row_counts[] = {TREE, KEYS};
     static memory              m;
     random_state               random = random_start(7);
@@ -232,9 +232,10 @@ int main(void)
     random_normal(&random, PTXPACK_BF16, m.q, sizeof m.q / 2);
     random_normal(&random, PTXPACK_BF16, m.k, sizeof m.k / 2);
     random_normal(&random, PTXPACK_BF16, m.v, sizeof m.v / 2);
+    setenv("PTXPACK_EMU_SM", "90", 1);
     for (int t = 0; t < 2; t++) {
         device d = {.handle = NULL};
-        setenv("PTXPACK_EMU_SM", targets[t], 1);
+        setenv("PTXPACK_ARCH", archs[t], 1); /* the emulated GPU is what it was at first */
         if (device_open_as(&d, "emu", NULL) != PTXPACK_OK)
             return fprintf(stderr, "cookbook: %s\n", d.line), 1;
         for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++)
@@ -246,7 +247,7 @@ int main(void)
                 tried++;
                 failed += !ok;
                 if (!ok)
-                    fprintf(stderr, "%s.%s, sm_%s, %d rows: %s\n", recipes[i].file, ending, targets[t],
+                    fprintf(stderr, "%s.%s, %s, %d rows: %s\n", recipes[i].file, ending, archs[t],
                             (int)row_counts[n], d.line);
             }
         device_close(&d);
