@@ -22,7 +22,8 @@ HARDENED  := -fstack-protector-strong $(FORTIFIED)
 # -g1: lines for backtraces; variables, too, take a quarter of the time of a build.
 # The user's CFLAGS, CPPFLAGS and LDLIBS are added to, also those of the command line.
 override CPPFLAGS += -D_GNU_SOURCE -I.
-CFLAGS  ?= -O2 -g1 $(HARDENED)
+OPTIMISED := -O2
+CFLAGS  ?= $(OPTIMISED) -g1 $(HARDENED)
 LDFLAGS ?= -Wl,-z,relro,-z,now
 # Without tables for unwinding through C, 7 % of the library; debuggers have those of -g.
 override CFLAGS += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off -fno-asynchronous-unwind-tables $(WARN)
@@ -79,6 +80,11 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
 $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
+# What runs once for a plan, or seldom, is small rather than fast: 70 KB less.  Fast: the algebra, the expander, what a
+# launch runs, the references.
+SMALL := $(filter-out loader/expand/% host/layout/% host/atom/% host/plan/% host/vector/% %/reference.c $(addprefix \
+  loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC))
+$(call objects,$(SMALL)): OPTIMISED := -Os
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<
