@@ -1,7 +1,7 @@
-/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, where a row has two element types each corner of
- * one of them: for the row's own architecture and, in turn, for one of the later ones that it serves and this ptxas knows, so that each row meets all of them; and with `ptxas -c`
- * for one of them.  The test fails on errors, on C75xx remarks, and on spills in rows that claim
- * none.
+/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, where a row has two element types each
+ * corner of one of them: for the row's own architecture and, in turn, for one of the later ones that it serves and this
+ * ptxas knows, or with `ptxas -c` for one of all, so that each row meets all of them.  The test fails on errors, on C75xx
+ * remarks, and on spills in rows that claim none.
  *
  *   loader-ptxas [--all] [WORD...]   --all: everything for every architecture; words: only the rows whose id contains one
  *
@@ -91,26 +91,25 @@ static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS
     return false;
 }
 
-/* Adds one build for all its architectures. */
+/* Adds one build: for its row's own architecture and, in turn, for a later one or in relocatable code for one of all. */
 static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
                       const bool known[ARCHS], bool all)
 {
-    enum { CORNERS = 8 /* after which bf16 follows f16 */ };
-    static size_t turn; /* the architecture for -c, and the one more */
+    static size_t turn;
     char          targets[ARCHS][16];
     size_t        count = 0;
     for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a) != 0; a++)
         count += target_of(v, a, known, targets[count]);
-    turn++;
+    const bool   whole = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) != 0;
+    const size_t later = 1 + turn / 2 % (count > 1 ? count - 1 : 1), relocated = turn / 2 % (count ? count : 1);
     for (size_t i = 0; i < count; i++) {
-        bool in_turn = i == 1 + (turn + turn / CORNERS) % (count > 1 ? count - 1 : 1);
-        if (!all && i > 0 && !in_turn && turn % count != i)
-            continue;
-        bool relocatable = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) == 0 && (all || turn % count == i);
-        if (!add_job(v, instance, e, targets[i], false) ||
+        const bool plain = all || i == 0 || (i == later && (turn % 2 == 0 || whole));
+        const bool relocatable = !whole && (all || (i == relocated && turn % 2 == 1));
+        if ((plain && !add_job(v, instance, e, targets[i], false)) ||
             (relocatable && !add_job(v, instance, e, targets[i], true)))
             return false;
     }
+    turn++;
     return true;
 }
 
