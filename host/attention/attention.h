@@ -4,6 +4,10 @@
  *          query head's slope and the sequence's own lengths; plus the bias; then the mask.  Over the keys j that row i attends to
  *            o = sum e^s(j) v(j) / (sum e^s(j) + e^sink)        lse = ln(sum e^s(j) + e^sink)
  *          where e^sink is there with PTXPACK_SINKS alone: a virtual logit of the query head, as it is in memory.
+ *          With PTXPACK_UNNORMALIZED o = sum e^s(j) v(j), not divided by the sum, which is still that of the lse.  Where a
+ *          score_mod gives the logarithms of weights, this is attention with any weights of 0 or more: of log sigmoid(s + b),
+ *          sigmoid attention.  A weight e^s is then at most e^20, and rows all of whose weights are below e^-40 may become 0.
+ *          Parts of the keys have o that are added, not merged.  Neither with sinks nor with fp8.
  * Chunks   With `chunk` n the keys and the rows of a sequence lie in chunks of n positions, from its first key on, and a row
  *          attends to keys of its own chunk alone: with p = i + seqlen_kv - seqlen_q to those with p - p % n <= j <= p.
  * Bias     With PTXPACK_BIAS bias[sequence][query head][i][j] is added to the score of row i and key j, which are counted in
@@ -108,7 +112,8 @@ enum {
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
     /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
     PTXPACK_DESCALES_TENSOR = 1 << 24,
-    PTXPACK_DESCALES_HEAD = 1 << 25
+    PTXPACK_DESCALES_HEAD = 1 << 25,
+    PTXPACK_UNNORMALIZED = 1 << 26 /* see "Scores" */
 };
 enum { PTXPACK_KEYS_OF_QUERIES = -1 }; /* for ptxpack_attention_desc.mask_keys */
 

@@ -105,6 +105,14 @@ static ptxpack_status check_alibi(const ptxpack_attention_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+static ptxpack_status check_unnormalized(const ptxpack_attention_desc *d, char *line)
+{
+    if ((d->options & PTXPACK_UNNORMALIZED) != 0 && (d->options & PTXPACK_SINKS) != 0)
+        return refuse(
+            line, "PTXPACK_SINKS is not taken with PTXPACK_UNNORMALIZED: there is no sum for sinks to join");
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_chunk(const ptxpack_attention_desc *d, char *line)
 {
     if (d->chunk < 0)
@@ -157,6 +165,8 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
         status = check_softcap(d, line);
     if (status == PTXPACK_OK)
         status = check_alibi(d, line);
+    if (status == PTXPACK_OK)
+        status = check_unnormalized(d, line);
     if (status == PTXPACK_OK)
         status = check_chunk(d, line);
     if (status == PTXPACK_OK)
@@ -226,6 +236,7 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
                                                    : out->q_descale_bytes;
     out->scale = scale_of(desc);
     out->softcap = desc->softcap;
+    out->unnormalized = (desc->options & PTXPACK_UNNORMALIZED) != 0;
     resolve_mask(desc, out);
     attention_resolve_lengths(desc, out);
     out->array_bytes[ARRAY_BIAS] = attention_bias_bytes(desc);

@@ -53,6 +53,7 @@ typedef struct attention_lists {
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
     bool             values_in_keys; /* v is k */
+    bool             unnormalized;   /* o is the sum of e^s v itself */
     float            scale;
     float            softcap;                     /* 0: none */
     bool             limited_left, limited_right; /* false: the offset means nothing */

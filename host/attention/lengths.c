@@ -41,7 +41,8 @@ ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack
 static bool is_varlen(const ptxpack_attention_desc *d)
 {
     const uint32_t no_lengths = PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_BIAS | PTXPACK_MASK_BITS |
-                                PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
+                                PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD |
+                                PTXPACK_UNNORMALIZED;
     return d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE ||
            (d->options & ~no_lengths) != 0;
 }
@@ -62,7 +63,8 @@ static ptxpack_status check_kinds(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t known = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP | PTXPACK_LEFT_PAD |
                            PTXPACK_SINKS | PTXPACK_ALIBI | PTXPACK_BIAS | PTXPACK_MASK_BITS |
-                           PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD;
+                           PTXPACK_VALUES_IN_KEYS | PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD |
+                           PTXPACK_UNNORMALIZED;
     if (d->q_rows != PTXPACK_ROWS_DENSE && d->q_rows != PTXPACK_ROWS_PACKED)
         return refuse(line, "q_rows is %d, not PTXPACK_ROWS_DENSE or PTXPACK_ROWS_PACKED", (int)d->q_rows);
     if ((unsigned)d->kv_rows > PTXPACK_ROWS_PAGED)

@@ -26,6 +26,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "CHUNK", g->chunk > 0);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "UNNORMALIZED", g->unnormalized);
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);

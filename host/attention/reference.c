@@ -408,6 +408,12 @@ static double capped_rounded(ptxpack_dtype type, double s, double softcap)
                        : s;
 }
 
+/* What e^(s - most) is divided by to become a weight: `sum` of all, or e^-most, if it is to be e^s. */
+static double divisor(const attention_reference *r, double sum, double most)
+{
+    return !r->geometry.unnormalized ? sum : most > 0 ? reference_exp(-most) : 1 / reference_exp(most);
+}
+
 static void exact_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
                         int count, const attention_row_results *results, scratch *w)
 {
@@ -424,9 +430,10 @@ static void exact_group(const attention_reference *r, const float *v, const grou
     }
     weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++) {
-        const bool none = keys->row[i].end == 0 || most[i] == -INFINITY;
+        const bool   none = keys->row[i].end == 0 || most[i] == -INFINITY;
+        const double by = none ? 1 : divisor(r, sum[i], most[i]);
         for (size_t c = 0; c < d && results->o != NULL; c++)
-            results->o[(first + (size_t)i) * d + c] = none ? 0 : w->o[(size_t)i * d + c] / sum[i];
+            results->o[(first + (size_t)i) * d + c] = none ? 0 : w->o[(size_t)i * d + c] / by;
         if (results->lse != NULL)
             results->lse[first + (size_t)i] = none          ? keys->sink[i]
                                               : sum[i] >= 1 ? most[i] + reference_log(sum[i])
@@ -454,9 +461,10 @@ static void rounded_group(const attention_reference *r, const float *v, const gr
         add_bias(r, &keys->of[i], keys->row[i], p);
         apply_hooks(r, &keys->of[i], (int32_t)keys->place[i], keys->row[i], kinds_of(r, w, i), p);
         apply_bits(r, &keys->of[i], keys->row[i], p);
-        double sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
+        double       sum = softmax_row(p, keys->row[i], keys->all, keys->sink[i], &most);
+        const double by = sum > 0 ? divisor(r, sum, most) : 1;
         for (size_t j = keys->row[i].first; j < keys->row[i].end && sum > 0; j++)
-            p[j] = round_weight(r->desc.dtype, p[j], sum);
+            p[j] = round_weight(r->desc.dtype, p[j], by);
     }
     weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++)

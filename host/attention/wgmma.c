@@ -38,6 +38,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "CHUNK", g->chunk > 0);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "SINKS", attention_has_sinks(g));
+    symbol_add(list, "UNNORMALIZED", g->unnormalized);
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
@@ -139,7 +140,7 @@ static const char *refuse_values(const attention_geometry *g, const ptxpack_vari
 static const char *refuse_scores(const attention_geometry *g, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const bool takes_none = attention_has_alibi(g) || attention_has_hooks(g) || attention_has_bias(g) ||
-                            attention_has_bits(g);
+                            attention_has_bits(g) || g->unnormalized;
     if (!takes_none || ptxpack_variant_parameter(row, "FP8", 0) == 0)
         return NULL;
     plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not take %s with fp8",
@@ -147,7 +148,8 @@ static const char *refuse_scores(const attention_geometry *g, const ptxpack_vari
                 : attention_has_bias(g)          ? "PTXPACK_BIAS"
                 : attention_has_bits(g)          ? "PTXPACK_MASK_BITS"
                 : g->hook_parts[HOOK_SCORE] != 0 ? attention_hook_names[HOOK_SCORE]
-                                                 : attention_hook_names[HOOK_MASK]);
+                : g->hook_parts[HOOK_MASK] != 0  ? attention_hook_names[HOOK_MASK]
+                                                 : "PTXPACK_UNNORMALIZED");
     return line;
 }
 

@@ -79,6 +79,14 @@ class Attention(unittest.TestCase):
         text = (pathlib.Path(__file__).parents[2] / "tools/examples/hooks/alibi.ptx").read_text()
         o, lse = ptxpack.attention(*problem.arrays, score_mod=text, aux=[there], return_lse=True)
         problem.expect(self, values_of(o), values_of(lse), slopes=slopes)
+        (rows, heads, dim), lse = problem.shape_q[1:], values_of(lse)
+        sums, logs = ptxpack.attention(*problem.arrays, score_mod=text, aux=[there], return_lse=True, normalized=False)
+        self.assertEqual(values_of(logs), lse)
+        for at, (total, mean) in enumerate(zip(values_of(sums), values_of(o))):
+            weight = math.exp(lse[at // dim % heads * rows + at // dim // heads])
+            self.assertAlmostEqual(total, weight * mean, delta=0.004 * weight)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "PTXPACK_SINKS is not taken with PTXPACK_UNNORMALIZED"):
+            ptxpack.attention(*problem.arrays, sinks=there, normalized=False)
         none = ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n setp.lt.s32 \\keep, \\kv, 0;\n.endm\n"
         self.assertEqual(set(values_of(ptxpack.attention(*problem.arrays, mask_mod=none))), {0})
         with self.assertRaisesRegex(ptxpack.ArgumentError, "mask_mod, line 2: ret is not an instruction"):

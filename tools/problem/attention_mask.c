@@ -100,6 +100,9 @@ attention_mask_text attention_mask_name(const ptxpack_attention_desc *d)
     length = strlen(name.text);
     if ((d->options & PTXPACK_ALIBI) != 0)
         snprintf(name.text + length, sizeof name.text - length, ", alibi");
+    length = strlen(name.text);
+    if ((d->options & PTXPACK_UNNORMALIZED) != 0)
+        snprintf(name.text + length, sizeof name.text - length, ", unnormalized");
     return name;
 }
 
@@ -118,5 +121,7 @@ void attention_mask_report(report *r, const ptxpack_attention_desc *d)
         report_bool(r, "sinks", true);
     if ((d->options & PTXPACK_ALIBI) != 0)
         report_bool(r, "alibi", true);
+    if ((d->options & PTXPACK_UNNORMALIZED) != 0)
+        report_bool(r, "unnormalized", true);
     report_text(r, ".mask_name", "%s", attention_mask_name(d).text);
 }

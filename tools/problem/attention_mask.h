@@ -10,6 +10,8 @@
 #define ALIGN_OPTION_HELP   "top-left|bottom-right  --window puts query 0 on key 0, or last on last (default)"
 #define CHUNK_OPTION_HELP   "N  with --causal: queries see the keys of their own chunk of N positions alone"
 #define SOFTCAP_OPTION_HELP "X  scores s become X tanh(s / X)"
+#define UNNORMALIZED_OPTION_HELP \
+    "o = sum e^s v, not divided by sum e^s; with a --score-mod of log-weights: any weights"
 
 typedef struct attention_mask_words {
     const char *causal; /* NULL: not given; "": alone */

@@ -82,6 +82,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--chunk goes with --causal bottom-right");
     d->chunk = (int32_t)s->chunk;
     d->options |= s->in_keys ? PTXPACK_VALUES_IN_KEYS : 0;
+    d->options |= s->unnormalized ? PTXPACK_UNNORMALIZED : 0;
     if (s->parts < 0 || (s->parts > ATTENTION_PARTS_MOST && s->parts != ATTENTION_ONE_PART))
         return REFUSE("--parts: %lld is not between 0 and %d", (long long)s->parts, (int)ATTENTION_PARTS_MOST);
     if (s->pack != 0 && s->pack != 1 && s->pack != OPTION_NOT_GIVEN)

@@ -47,6 +47,7 @@ typedef struct attention_settings {
     int64_t                 chunk; /* 0: off */
     int64_t                 pack;
     bool                    in_keys; /* v is the first columns of k */
+    bool                    unnormalized;
     bool                    verify, json;
 } attention_settings;
 
@@ -69,6 +70,7 @@ typedef struct attention_settings {
         {"chunk", OPTION_INT, &(s)->chunk, CHUNK_OPTION_HELP},                                                \
         {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
         {"sinks", OPTION_TEXT, &(s)->heads.sinks, SINKS_OPTION_HELP},                                         \
+        {"unnormalized", OPTION_FLAG, &(s)->unnormalized, UNNORMALIZED_OPTION_HELP},                          \
         {"alibi", OPTION_MAYBE, &(s)->heads.alibi, ALIBI_OPTION_HELP},                                        \
         {"parts", OPTION_INT, &(s)->parts, PARTS_OPTION_HELP},                                                \
         {"split-rows", OPTION_INT, &(s)->split_rows, SPLIT_ROWS_OPTION_HELP},                                 \

@@ -113,6 +113,31 @@ static int        mask_of_documents(void *context, int32_t b, int32_t h, int32_t
     return document_of(q) == document_of(kv);
 }
 
+/* ---- sigmoid attention: logarithms of weights, those of some heads far below 1 ----------------------------------- */
+static float shift_of(int32_t head) { return 4 - 6 * (float)(head % 5); }
+
+static const char sigmoid_score[] = ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n"
+                                    "        .reg .b32 %my_x;\n"
+                                    "        .reg .f32 %my_f, %my_g;\n"
+                                    "        rem.u32 %my_x, \\h, 5;\n"
+                                    "        cvt.rn.f32.u32 %my_f, %my_x;\n"
+                                    "        fma.rn.f32 %my_f, %my_f, 0fC0C00000, 0f40800000; // 4 - 6 x\n"
+                                    "        add.f32 \\s, \\s, %my_f;\n"
+                                    "        abs.f32 %my_f, \\s;\n"
+                                    "        mul.f32 %my_f, %my_f, 0fBFB8AA3B; // -log2 e\n"
+                                    "        ex2.approx.f32 %my_f, %my_f;\n"
+                                    "        add.f32 %my_f, %my_f, 0f3F800000;\n"
+                                    "        lg2.approx.f32 %my_f, %my_f;\n"
+                                    "        min.f32 %my_g, \\s, 0f00000000;\n"
+                                    "        fma.rn.f32 \\s, %my_f, 0fBF317218, %my_g; // -ln 2\n"
+                                    ".endm\n";
+static double     score_of_sigmoid(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)q, (void)kv;
+    s += (double)shift_of(h);
+    return fmin(s, 0) - log1p(exp(-fabs(s)));
+}
+
 #define NONE ((ptxpack_dtype)0) /* of a bias */
 #define F32  ((ptxpack_dtype)0)
 const check_hook check_hooks[CHECK_HOOKS] = {
@@ -127,6 +152,7 @@ const check_hook check_hooks[CHECK_HOOKS] = {
      0},
     {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}, 0, NONE, 0, 0},
     {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}, 0, NONE, 0, 0},
+    {"sigmoid", sigmoid_score, NULL, {score_of_sigmoid, NULL, NULL, NULL}, PTXPACK_UNNORMALIZED, NONE, 0, 0},
     {"bf16 bias", NULL, NULL, {0}, PTXPACK_BIAS, PTXPACK_BF16, 0, 0},
     {"f32 bias of all heads, bits", NULL, NULL, {0}, PTXPACK_BIAS | PTXPACK_MASK_BITS, F32, 0, 2},
     {"f16 bias of odd rows, bits of a tree, mixed scores",

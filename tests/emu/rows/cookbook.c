@@ -13,6 +13,7 @@
 enum { BATCH = 2, KEYS = 150, HEADS = 4, HEADS_KV = 2, DIM = 64, MOST_ROWS = KEYS, TREE = 8 };
 
 /* ---- what hooks read ------------------------------------------------------------------------------------ */
+static const float   weight_bias = -3;
 static float         slopes[HEADS], biases[HEADS * 257], bias[HEADS * MOST_ROWS * KEYS];
 static int32_t       documents[KEYS], prefixes[BATCH] = {40, 90}, tree_at[BATCH], bias_shape[3];
 static unsigned char tree[BATCH][TREE] = {{1, 3, 5, 11, 19, 37, 69, 139}, {1, 3, 7, 15, 31, 63, 127, 255}};
@@ -50,6 +51,11 @@ static double softcap(void *context, double s, int32_t b, int32_t h, int32_t q, 
 {
     (void)context, (void)b, (void)h, (void)q, (void)kv;
     return 30 * tanh(s / 30);
+}
+static double log_sigmoid(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h, (void)q, (void)kv;
+    return -log1p(exp(-s - (double)weight_bias));
 }
 static double additive_bias(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
@@ -89,20 +95,22 @@ static int in_tree(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
 static const struct recipe {
     const char             *file;
     ptxpack_attention_hooks hooks;
+    uint32_t                options;
     struct {
         const void *data;
         size_t      bytes;
     } aux[2];
 } recipes[] = {
-    {"alibi", {.score = alibi}, {ARRAY(slopes)}},
-    {"relative_bias", {.score = relative_bias}, {ARRAY(biases)}},
-    {"softcap", {.score = softcap}, {{NULL, 0}}},
-    {"bias", {.score = additive_bias}, {ARRAY(bias), ARRAY(bias_shape)}},
-    {"documents", {.mask = same_document}, {ARRAY(documents)}},
-    {"prefix_lm", {.mask = prefix_lm}, {ARRAY(prefixes)}},
-    {"global_tokens", {.mask = global_tokens}, {{NULL, 0}}},
-    {"dilated", {.mask = dilated}, {{NULL, 0}}},
-    {"tree", {.mask = in_tree}, {ARRAY(tree_at), ARRAY(tree)}},
+    {"alibi", {.score = alibi}, 0, {ARRAY(slopes)}},
+    {"relative_bias", {.score = relative_bias}, 0, {ARRAY(biases)}},
+    {"softcap", {.score = softcap}, 0, {{NULL, 0}}},
+    {"bias", {.score = additive_bias}, 0, {ARRAY(bias), ARRAY(bias_shape)}},
+    {"sigmoid", {.score = log_sigmoid}, PTXPACK_UNNORMALIZED, {{&weight_bias, sizeof weight_bias}}},
+    {"documents", {.mask = same_document}, 0, {ARRAY(documents)}},
+    {"prefix_lm", {.mask = prefix_lm}, 0, {ARRAY(prefixes)}},
+    {"global_tokens", {.mask = global_tokens}, 0, {{NULL, 0}}},
+    {"dilated", {.mask = dilated}, 0, {{NULL, 0}}},
+    {"tree", {.mask = in_tree}, 0, {ARRAY(tree_at), ARRAY(tree)}},
 };
 
 /* ---- running ---------------------------------------------------------------------------------------------- */
@@ -208,6 +216,7 @@ static bool cook(device *d, const struct recipe *r, const char *ending, int32_t 
                                          .heads_q = HEADS,
                                          .heads_kv = HEADS_KV,
                                          .head_dim = DIM,
+                                         .options = r->options,
                                          .score_mod = r->hooks.score != NULL ? text : NULL,
                                          .mask_mod = r->hooks.mask != NULL ? text : NULL};
     fill(rows);

@@ -125,6 +125,10 @@ static void values_appended(ptxpack_attention_desc *d)
     d->head_dim_v = 64;
     d->append = &append;
 }
+static void unnormalized_with_sinks(ptxpack_attention_desc *d)
+{
+    d->options = PTXPACK_UNNORMALIZED | PTXPACK_SINKS;
+}
 static void bad_kv_dtype(ptxpack_attention_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
 static void other_kv_dtype(ptxpack_attention_desc *d)
 {
@@ -214,6 +218,7 @@ static const struct {
     {values_beside_keys, "v has other strides than k"},
     {values_of_bytes, "head_dim_v is not taken with kv_dtype"},
     {values_appended, "head_dim_v is not taken with append"},
+    {unnormalized_with_sinks, "PTXPACK_SINKS is not taken with PTXPACK_UNNORMALIZED"},
     {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
     {other_kv_dtype, "kv_dtype 1 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
     {bytes_of_fp8, "kv_dtype 4 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype, which is PTXPACK_E4M3"},

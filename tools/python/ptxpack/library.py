@@ -14,7 +14,7 @@ F16, BF16, E4M3, INT8 = 1, 2, 3, 4  # ptxpack_dtype
 DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 # the options of ptxpack_attention_desc
 LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI, BIAS, MASK_BITS, VALUES_IN_KEYS = 1, 2, 4, 8, 16, 32, 64, 128, 256
-DESCALES_TENSOR, DESCALES_HEAD = 1 << 24, 1 << 25  # further ones
+DESCALES_TENSOR, DESCALES_HEAD, UNNORMALIZED = 1 << 24, 1 << 25, 1 << 26  # further ones
 LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
 MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
 LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch

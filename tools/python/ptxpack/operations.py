@@ -7,7 +7,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, SINKS,
+from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, SINKS, UNNORMALIZED,
                       Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
@@ -321,7 +321,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
               aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
-              block_mask: Any = None, block_size: Any = 128, _append: Optional[_Append] = None) -> Any:
+              block_mask: Any = None, block_size: Any = 128, normalized: bool = True, _append: Optional[_Append] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -343,6 +343,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
              [1], or such ones expanded to [batch, heads_kv]
     kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
+    normalized  False: the result is the sum of e^s v itself, not divided by the sum of e^s, whose logarithm lse still has.  With a
+             score_mod of logarithms of weights, such as tools/examples/hooks/sigmoid.ptx, that is attention with any weights of 0 or
+             more.  They are at most e^20, and rows all of whose weights are below e^-40 may become 0.  Neither with sinks nor e4m3
     alibi_slopes  f32 [heads_q], 0 or more: scores (after a softcap) lose slope |i + seqlen_kv - seqlen_q - j|, the distance from
              query i's own position to key j.  Not with e4m3
     bias     f32, f16 or bf16 [batch, heads_q, seqlen_q, seqlen_kv], in any layout of q, and with lengths of sequences; the first
@@ -410,7 +413,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     (bias_at, of_bias), (bits_at, of_bits) = _bias_of(call, bias, sizes), _bits_of(call, mask_bits, mask_keys, sizes)
     options = sum(bit for bit, array in ((SINKS, sinks), (ALIBI, alibi_slopes), (BIAS, bias), (MASK_BITS, mask_bits)) if array is not None)
     dim_v, in_keys = _values_of(k_view, v_view, kind, _append is not None)
-    options |= shape_of_scales | in_keys
+    options |= shape_of_scales | in_keys | (0 if normalized else UNNORMALIZED)
     stored = (*stored[:-1], stored[-1] | options, operator.index(split_rows))
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind,
                             (*call.first.shape[:-1], dim_v) if dim_v else None)

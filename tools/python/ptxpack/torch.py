@@ -27,7 +27,7 @@ _ARGUMENTS = (
     "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
     "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None", "int attention_chunk=0", "str? score_mod=None",
     "str? mask_mod=None", "Tensor[]? aux=None", "Tensor? bias=None", "Tensor? mask_bits=None", "int mask_keys=0",
-    "Tensor[]? block_lists=None", "int[]? block_size=None")
+    "Tensor[]? block_lists=None", "int[]? block_size=None", "bool normalized=True")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
 _NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
 _Pair = Tuple[torch.Tensor, torch.Tensor]
@@ -105,8 +105,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
 
     Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
     max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks, alibi_slopes, attention_chunk,
-    score_mod, mask_mod, aux, bias, mask_bits and mask_keys; of these max_seqlen_q, max_seqlen_k, attention_chunk
-    and mask_keys are numbers, the hooks are texts, aux is a list
+    score_mod, mask_mod, aux, bias, mask_bits, mask_keys and normalized; of these max_seqlen_q, max_seqlen_k, attention_chunk
+    and mask_keys are numbers, normalized is a bool, the hooks are texts, aux is a list
     of tensors, and all others are tensors.  block_mask may be a BlockMask of torch.nn.attention.flex_attention.
     """
     for name in arrays:
