@@ -109,6 +109,8 @@ struct api_device {
     bool                lost;
 };
 struct api_device *api_device(int ordinal); /* NULL: no such device */
+/* The device in masks of devices. */
+static inline uint32_t api_device_bit(const struct api_device *device) { return 1u << device->ordinal; }
 
 enum { API_LIMITS = 8 };
 struct api_context {
@@ -116,6 +118,7 @@ struct api_context {
     struct api_device *device;
     bool               primary;
     unsigned int       references, flags, cache_config;
+    uint32_t           peers;  /* bits of the devices whose memory its kernels may access, too */
     api_result         sticky; /* the sticky error that all calls return from now on */
     size_t             limits[API_LIMITS];
     uint64_t           used;                /* bytes of device memory, without that of its modules */
@@ -140,6 +143,8 @@ struct api_thread *api_thread(void);
 api_result api_current(struct api_context **context);
 api_result api_context_new(struct api_device *device, unsigned int flags, struct api_context **context);
 void       api_context_delete(struct api_context *context);
+/* The context is deleted: no other one has access to its memory any more. */
+void api_peer_forget(const struct api_context *context);
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 /* Is [address, address + bytes) device memory, host memory that the driver does not know, or neither (an

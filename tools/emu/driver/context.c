@@ -43,6 +43,7 @@ static void forget_captures(const struct api_context *context)
 void api_context_delete(struct api_context *context)
 {
     forget_captures(context);
+    api_peer_forget(context);
     api_work_ended(context);
     api_handle_delete_context(context);
     api_memory_free_all(context);

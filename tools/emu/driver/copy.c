@@ -54,6 +54,29 @@ api_result cuMemcpyAsync(api_address to, api_address from, size_t bytes, struct 
 {
     API_CALL(API_CONTEXT, line_in(call.context, to, from, bytes, 0, stream));
 }
+
+/* Unified addressing: the addresses say where the memory is, and the contexts need only be alive. */
+static api_result peers(struct CUctx_st *to, struct CUctx_st *from)
+{
+    API_WANT(api_handle_get(API_KIND_CONTEXT, to) && api_handle_get(API_KIND_CONTEXT, from),
+             API_INVALID_CONTEXT);
+    return API_OK;
+}
+
+api_result cuMemcpyPeer(api_address to, struct CUctx_st *to_context, api_address from,
+                        struct CUctx_st *from_context, size_t bytes)
+{
+    API_ENTER(API_CONTEXT);
+    API_TRY(peers(to_context, from_context));
+    return line_now(call.context, to, from, bytes, TO_DEVICE | FROM_DEVICE);
+}
+api_result cuMemcpyPeerAsync(api_address to, struct CUctx_st *to_context, api_address from,
+                             struct CUctx_st *from_context, size_t bytes, struct CUstream_st *stream)
+{
+    API_ENTER(API_CONTEXT);
+    API_TRY(peers(to_context, from_context));
+    return line_in(call.context, to, from, bytes, TO_DEVICE | FROM_DEVICE, stream);
+}
 api_result cuMemcpyHtoD_v2(api_address to, const void *from, size_t bytes)
 {
     API_CALL(API_CONTEXT, line_now(call.context, to, address_of(from), bytes, TO_DEVICE));

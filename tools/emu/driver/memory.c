@@ -27,6 +27,8 @@ api_result api_memory_alloc(struct api_context *context, int kind, uint64_t byte
     }
     *address = emu_arena_alloc(bytes, (enum emu_memory_kind)kind, NULL, context);
     API_WANT(*address, API_OUT_OF_MEMORY);
+    if (kind == EMU_MEMORY_DEVICE)
+        emu_arena_place(*address, api_device_bit(device));
     if (is_device(kind)) {
         context->used += bytes;
         device->used += bytes;

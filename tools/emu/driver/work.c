@@ -132,6 +132,7 @@ static unsigned int run_judged(const struct api_work *w, const struct api_stream
         api_work_ended(context);
     context->kept_stream = stream->handle.id;
     launch.kept = api_settings()->sm >= 90 ? &context->kept : NULL;
+    launch.unreachable = ~(api_device_bit(context->device) | context->peers);
     unsigned int result = emu_launch_run(api_settings(), &launch);
     if (result)
         api_work_ended(context);

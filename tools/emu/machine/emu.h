@@ -304,6 +304,7 @@ struct emu_grid {
     struct grid_work          *work;            /* grid.c */
     uint32_t                   role_count;      /* warps of a block: rows of the counters */
     bool                       explicit_cluster;
+    uint32_t                   unreachable; /* bits of the devices whose memory it may not access */
 };
 
 /* ---- for exec functions --------------------------------------------------------------------------- */

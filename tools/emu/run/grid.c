@@ -343,6 +343,7 @@ unsigned int emu_launch_run(const struct emu_settings *settings, const struct em
                           .settings = settings,
                           .dynamic_shared = launch->dynamic_shared,
                           .dependent = launch->dependent,
+                          .unreachable = launch->unreachable,
                           .kept = launch->kept,
                           .work = &work};
     shape_grid(&g, &work, settings, launch);

@@ -13,7 +13,8 @@ struct emu_launch {
     uint32_t             grid[3], block[3], cluster[3]; /* cluster 0,0,0: that of the kernel, or 1 */
     uint32_t             dynamic_shared;
     bool                 cooperative;
-    bool                 dependent; /* it may begin before the launch before it has ended */
+    bool                 dependent;   /* it may begin before the launch before it has ended */
+    uint32_t             unreachable; /* bits of the devices whose memory it may not access */
     struct judge_grid        *
         *kept; /* what the judge keeps of the launches before, and then of this one; NULL: nothing */
     const void *parameters; /* entry->parameter_bytes, each at its offset */
