@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "compile.h"
+#include "tools/emu/machine/arena.h"
 
 static void release_module(struct api_handle *h)
 {
@@ -22,6 +23,8 @@ static api_result load(struct api_context *context, const struct compile_image *
     api_jit_write(jit, &logs);
     compile_logs_free(&logs);
     API_WANT(module->code, result);
+    for (uint32_t i = 0; i < module->code->global_count; i++)
+        emu_arena_place(module->code->globals[i].address, api_device_bit(context->device));
     module->functions = (struct api_function **)calloc(module->code->function_count + 1u, sizeof(void *));
     return module->functions != NULL ? API_OK : API_OUT_OF_MEMORY;
 }
@@ -111,6 +114,9 @@ api_result cuModuleUnload(struct CUmod_st *module)
     struct api_module *m = module_of(module);
     API_WANT(m, API_INVALID_HANDLE);
     API_WANT(!m->handle.owner, API_NOT_PERMITTED); /* the library owns it and frees it */
+    api_finish_context(m->handle.context);
+    m = module_of(module);
+    API_WANT(m, API_INVALID_HANDLE);
     api_result sticky = m->handle.context->sticky; /* reported even for this call */
     api_handle_delete(&m->handle);
     return sticky;

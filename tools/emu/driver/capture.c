@@ -123,7 +123,6 @@ static api_result join(struct api_stream *stream, const struct api_event *event,
 {
     API_WANT(!stream->legacy, API_STREAM_CAPTURE_IMPLICIT);
     API_WANT(!capture->invalid, API_STREAM_CAPTURE_INVALIDATED);
-    API_WANT(stream->handle.context == capture->origin->handle.context, API_INVALID_CONTEXT);
     API_WANT(set_tips(stream, &event->tips), API_OUT_OF_MEMORY);
     stream->capture = capture;
     return API_OK;

@@ -2,7 +2,7 @@
  *
  * The settings choose the GPU, by default an sm_90 with 4 multiprocessors and 4 GiB.  Attributes are those of a
  * GPU of that architecture, from the tables of compute capabilities.  They are 0 for what the emulated driver
- * does not support (textures, memory pools, peers, virtual memory management). */
+ * does not support (textures, memory pools, virtual memory management). */
 #include <stdio.h>
 #include "api.h"
 
@@ -52,8 +52,9 @@ static api_result attribute(const struct api_device *device, unsigned int number
         [39] = (int)s->threads_per_sm, [40] = m->copy_engines, [41] = 1, /* unified addressing */
         [51] = 32, [75] = s->sm / 10, [76] = s->sm % 10, [78] = 1, [79] = 1, [80] = 1,
         [81] = (int)s->shared_per_sm, [82] = 65536, [83] = 1, [85] = device->ordinal,
-        [87] = m->single_to_double, [89] = 1, [90] = 1, [91] = 1, [95] = 1, [97] = (int)s->shared_opt_in,
-        [106] = (int)s->blocks_per_sm, [111] = (int)s->shared_reserved, [120] = s->sm >= 90,
+        [87] = m->single_to_double, [89] = 1, [90] = 1, [91] = 1, [92] = 1, [93] = 1, [94] = 1, /* stream memory operations */
+        [95] = 1, [97] = (int)s->shared_opt_in,
+        [106] = (int)s->blocks_per_sm, [111] = (int)s->shared_reserved, [120] = s->sm >= 90, [122] = 1, [123] = 1,
         [126] = s->sm >= 90 ? 4 : 1, [127] = s->sm >= 90, [129] = 1, [131] = -1, [147] = 0,
     };
     /* clang-format on */
@@ -168,14 +169,5 @@ api_result cuDeviceGetByPCIBusId(int *device, const char *text)
         return API_INVALID_VALUE;
     API_WANT(domain == 0 && slot == 0 && bus <= MOST_DEVICES && api_device((int)bus - 1), API_INVALID_DEVICE);
     *device = (int)bus - 1;
-    return API_OK;
-}
-
-api_result cuDeviceCanAccessPeer(int *can, int device, int peer)
-{
-    API_ENTER(API_INIT);
-    API_WANT(can, API_INVALID_VALUE);
-    API_WANT(api_device(device) && api_device(peer), API_INVALID_DEVICE);
-    *can = 0;
     return API_OK;
 }

@@ -319,6 +319,15 @@ bool emu_arena_free(uint64_t address)
     return found;
 }
 
+void emu_arena_place(uint64_t address, uint32_t device)
+{
+    pthread_mutex_lock(&own.lock);
+    const struct arena_slot *s = arena_slot_of(address);
+    if (s != NULL && s->begin == address)
+        emu_arena.slots[s - emu_arena.slots].what.device = device;
+    pthread_mutex_unlock(&own.lock);
+}
+
 void emu_arena_free_context(void *context)
 {
     pthread_mutex_lock(&own.lock);

@@ -22,6 +22,7 @@ struct emu_allocation {
     uint64_t             id;      /* counts up: "allocation 12" */
     const char          *name;    /* of a variable; NULL */
     void                *context; /* who allocated it; only the driver uses this */
+    uint32_t             device;  /* a bit: the device whose memory it is; 0: all devices may access it */
 };
 /* Reserve the address range, of settings->memory_bytes.  Call it once. */
 bool emu_arena_open(uint64_t bytes);
@@ -30,6 +31,8 @@ bool emu_arena_open(uint64_t bytes);
  * but zero for EMU_MEMORY_PARAMETERS. */
 uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context);
 bool     emu_arena_free(uint64_t address); /* false: no allocation begins at this address */
+/* The allocation that begins at this address is memory of the device with this bit. */
+void emu_arena_place(uint64_t address, uint32_t device);
 /* Copy the description of the allocation that holds `address`; false: there is none. */
 bool emu_arena_find(uint64_t address, struct emu_allocation *out);
 /* True when [address, address + bytes) lies in one allocation. */

@@ -15,7 +15,7 @@ static const char *const words[FAULT_COUNT] = {
 static bool always(int fault)
 {
     return fault == FAULT_NO_DEVICE || fault == FAULT_STUB || fault == FAULT_NO_JIT ||
-           fault == FAULT_JIT_DISABLED;
+           fault == FAULT_JIT_DISABLED || fault == FAULT_NO_PEERS;
 }
 
 /* The fault at the start of `at`, up to the next comma; FAULT_COUNT: unknown, or its number is malformed. */

@@ -14,7 +14,8 @@
  *   launch-refused[=N]  launching returns 701
  *   launch-failure[=N]  the launch fails on the device: 719 from the next call on
  *   device-lost[=N]     the launch loses the device: 999 from the next call on, and creating a context
- *                       returns 46 */
+ *                       returns 46
+ *   no-peers            no device can access another one's memory */
 #ifndef EMU_FAULTS_H
 #define EMU_FAULTS_H
 #include <stdbool.h>
@@ -25,7 +26,7 @@
     X(NO_DEVICE, "no-device") X(STUB, "stub") X(OLD_DRIVER, "old-driver") X(NO_JIT, "no-jit")     \
     X(JIT_DISABLED, "jit-disabled") X(NO_MEMORY, "no-memory") X(CUBIN_REJECTED, "cubin-rejected") \
     X(CUBIN_INVALID, "cubin-invalid") X(LAUNCH_REFUSED, "launch-refused")                         \
-    X(LAUNCH_FAILURE, "launch-failure") X(DEVICE_LOST, "device-lost")
+    X(LAUNCH_FAILURE, "launch-failure") X(DEVICE_LOST, "device-lost") X(NO_PEERS, "no-peers")
 /* clang-format on */
 enum fault {
 #define FAULT_ENUM(name, word) FAULT_##name,

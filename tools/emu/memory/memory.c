@@ -70,8 +70,11 @@ bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, 
     }
 }
 
-static bool may_access(const struct arena_slot *s, enum emu_space space, unsigned int access)
+static bool may_access(const struct emu_warp *w, const struct arena_slot *s, enum emu_space space,
+                       unsigned int access)
 {
+    if (s->what.device & w->cluster->grid->unreachable) /* a peer's memory */
+        return false;
     if (access & EMU_WRITE && (s->what.kind == EMU_MEMORY_CONSTANT || s->what.kind == EMU_MEMORY_PARAMETERS))
         return false;
     return space != EMU_CONST || s->what.kind == EMU_MEMORY_CONSTANT;
@@ -83,7 +86,8 @@ bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum e
     uint64_t room = w->local_bytes;
     if (p->space == EMU_GLOBAL) {
         const struct arena_slot *s = arena_slot_of(offset);
-        return s != NULL && bytes <= s->what.address + s->what.bytes - offset && may_access(s, space, access);
+        return s != NULL && bytes <= s->what.address + s->what.bytes - offset &&
+               may_access(w, s, space, access);
     }
     if (p->space == EMU_SHARED) {
         if (p->cta != w->cta && !p->cta->warps_left) /* it has exited */
@@ -105,7 +109,7 @@ bool memory_in_granule(const struct emu_warp *w, const struct memory_part *p, en
     const struct arena_slot *s = p->space == EMU_GLOBAL ? arena_slot_of(offset) : NULL;
     if (s == NULL && p->space == EMU_GLOBAL) /* all of its bytes are beyond the end */
         s = arena_slot_of(offset & ~low);
-    if (s == NULL || !may_access(s, space, access))
+    if (s == NULL || !may_access(w, s, space, access))
         return false;
     room = (s->what.address + s->what.bytes + low) & ~low;
     return bytes <= room - offset;

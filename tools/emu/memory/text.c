@@ -93,7 +93,10 @@ void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum 
     struct emu_allocation a;
     struct memory_part    p;
     bool                  global = memory_part_of(w, space, address, &p) && p.space == EMU_GLOBAL;
-    if (global && emu_arena_find(address, &a) && bytes <= a.address + a.bytes - address)
+    bool                  found = global && emu_arena_find(address, &a);
+    if (found && a.device & w->cluster->grid->unreachable)
+        why = "of a peer device, to whose memory cuCtxEnablePeerAccess gave this context no access: ";
+    else if (found && bytes <= a.address + a.bytes - address)
         why = space == EMU_CONST && !(access & EMU_WRITE) ? "not constant memory: " : "read-only: ";
     emu_address_text(w, lane, space, address, text, sizeof text);
     emu_fault(w, op, lane, FAULT_ADDRESS, "%s %" PRIu64 " bytes %s%s", verb(access), bytes, why, text);
