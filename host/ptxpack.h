@@ -25,6 +25,7 @@
 #include "host/attention/merge/merge.h"
 #include "host/gemm/gemm.h"
 #include "host/norm/norm.h"
+#include "host/gather/gather.h"
 #include "host/vector/vector.h"
 #include "loader/build/preload.h"
 #include "host/preload_plan.h"

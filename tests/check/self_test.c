@@ -262,6 +262,11 @@ static const breakage breakages[] = {
      "merge "},
     {"the LSE of one head serves all heads", "attention/merge.ptx", "mad.lo.u32 %x, %batch, %heads, %head;",
      "mul.lo.u32 %x, %batch, %heads;", "merge "},
+    {"nothing is broken in gathers", "gather/gather.ptx", NULL, NULL, "gather "},
+    {"an id out of range is the first one", "gather/gather.ptx", "cvt.u64.u32 %at, %id;",
+     "selp.u32 %id, %id, 0, %known; cvt.u64.u32 %at, %id; setp.eq.u32 %known, %id, %id;", "gather "},
+    {"rows of y are those of the table apart", "gather/gather.ptx", "[arg+\\[ARG_Y_ROW]];",
+     "[arg+\\[ARG_TABLE_ROW]];", "gather "},
     {"nothing is broken in norms", "norm/norm.ptx", NULL, NULL, "norm "},
     {"the sum is that of a warp", "norm/norm.ptx", "setp.le.u32 %more, %threads, 32;",
      "setp.le.u32 %more, %threads, 512;", "norm "},
@@ -499,7 +504,8 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "kv_cache",
                                           "gemm",
                                           "vector",
-                                          "norm"};
+                                          "norm",
+                                          "gather"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -549,6 +555,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_blocks(run);
     check_merge(run);
     check_norm(run);
+    check_gather(run);
     check_append(run);
     check_chain(run);
     check_split(run);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host/norm/inspect.h"
-#include "region.h"
+#include "tests/check/region.h"
 #include "tools/problem/random.h"
 
 /* ---- cases -------------------------------------------------------------------------------------------- */
