@@ -24,6 +24,8 @@
 #include "host/attention/blocks/blocks.h"
 #include "host/attention/merge/merge.h"
 #include "host/gemm/gemm.h"
+#include "host/norm/norm.h"
+#include "host/gather/gather.h"
 #include "host/vector/vector.h"
 #include "loader/build/preload.h"
 #include "host/preload_plan.h"
