@@ -60,7 +60,7 @@ static inline const char *emu_fresh_library(void)
         strcpy(strrchr(program, '/'), "/libptxpack-emu.so");
         library = program;
     }
-    snprintf(copy, sizeof copy, "%s/emu-%u.so", emu_folder, count++);
+    snprintf(copy, sizeof copy, "%s/emu-%d-%u.so", emu_folder, (int)getpid(), count++); /* processes fork */
     snprintf(command, sizeof command, "cp '%s' '%s'", library, copy);
     assert_int_equal(system(command), 0);
     return copy;

@@ -268,6 +268,8 @@ TEST(test_events_across_devices)
     ok(cu->cuStreamWriteValue32_v2(r[1].copies, r[0].flag, 1, 0));
     ok(cu->cuStreamSynchronize(r[1].stream));
     assert_int_equal(word_at(cu, r[1].data + 8), 21);
+    ok(cu->cuCtxSetCurrent(r[0].context));
+    ok(cu->cuStreamSynchronize(r[0].stream));
     free(cu);
 }
 

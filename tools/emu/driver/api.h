@@ -182,8 +182,10 @@ enum api_work_kind { /* CUgraphNodeType */
                      API_WORK_MEMORY_OPERATIONS = 12,
                      API_WORK_WRITE_VALUE = API_WORK_MEMORY_OPERATIONS,
                      API_WORK_WAIT_VALUE, /* from here on: of the emulated driver */
-                     API_WORK_FREE
+                     API_WORK_FREE,
+                     API_WORK_TASK
 };
+struct ptxpack_emu_task;
 struct api_side {
     uint64_t address;
     size_t   pitch, slice;
@@ -226,6 +228,10 @@ struct api_work {
             unsigned int flags;
             bool         wide; /* 64 bits */
         } value;
+        struct {
+            const struct ptxpack_emu_task *hooks;
+            void                          *operation, *run; /* run: of an item in a queue */
+        } task;
     } as;
 };
 /* Check it as far as possible before it runs. */
@@ -255,6 +261,12 @@ api_result api_copy_work(const struct CUDA_MEMCPY3D_st *copy, struct api_work *w
 api_result api_submit(struct api_stream *stream, struct api_work *work);
 /* The same, but for the checks and the capture. */
 api_result api_do_or_queue(struct api_stream *stream, struct api_work *work);
+
+/* Of API_WORK_TASK (task.h).  True: the run has ended; *moved: it did something. */
+bool       api_task_step(struct api_work *work, bool *moved);
+api_result api_task_begin(struct api_work *work);
+void       api_task_clear(struct api_work *work);
+void       api_task_clone(struct api_work *work);
 
 /* ---- queues -------------------------------------------------------------------------------------------- */
 /* Must it go to a queue, or may it be done at once? */

@@ -195,6 +195,9 @@ static bool advance(struct api_stream *s)
         pop(s, API_OK);
         return true;
     }
+    bool moved = false;
+    if (work->kind == API_WORK_TASK && !api_task_step(work, &moved))
+        return moved;
     if (!api_work_ready(work))
         return false;
     if (work->kind == API_WORK_KERNEL || work->kind == API_WORK_HOST)
@@ -263,6 +266,10 @@ static api_result append(struct api_stream *s, struct api_work *work)
 {
     struct api_item *item = (struct api_item *)calloc(1, sizeof *item);
     API_WANT(item, API_OUT_OF_MEMORY);
+    if (work->kind == API_WORK_TASK && api_task_begin(work) != API_OK) {
+        free(item);
+        return API_OUT_OF_MEMORY;
+    }
     item->work = *work;
     item->sequence = ++last_sequence;
     memset(work, 0, sizeof *work);
