@@ -297,6 +297,43 @@ TEST(test_default_stream)
     free(cu);
 }
 
+/* A copy on device 1 of what device 0 writes, with and without the event between them.  How many are stale? */
+static int stale_copies(const char *words, bool orders)
+{
+    enum { ROUNDS = 40 };
+    struct rank        r[2];
+    struct emu_api    *cu = machine(words, 2, r);
+    struct CUevent_st *written = NULL, *copied = NULL;
+    int                stale = 0;
+    ok(cu->cuEventCreate(&written, 2));
+    ok(cu->cuCtxSetCurrent(r[1].context));
+    ok(cu->cuEventCreate(&copied, 2));
+    for (unsigned int i = 1; i <= ROUNDS; i++) {
+        ok(cu->cuCtxSetCurrent(r[0].context));
+        ok(cu->cuMemsetD32Async(r[0].data, i, 1, r[0].stream));
+        ok(cu->cuEventRecord(written, r[0].stream));
+        ok(cu->cuCtxSetCurrent(r[1].context));
+        if (orders)
+            ok(cu->cuStreamWaitEvent(r[1].stream, written, 0));
+        ok(cu->cuMemcpyPeerAsync(r[1].data, r[1].context, r[0].data, r[0].context, 4, r[1].stream));
+        ok(cu->cuCtxSynchronize());
+        stale += word_at(cu, r[1].data) != i;
+        ok(cu->cuCtxSetCurrent(r[0].context));
+        ok(cu->cuCtxSynchronize());
+    }
+    free(cu);
+    return stale;
+}
+
+/* Delays find what lacks an event, and do no harm to what does not. */
+TEST(test_delays)
+{
+    assert_int_equal(stale_copies("PTXPACK_EMU_DELAY=2", true), 0);
+    assert_int_equal(stale_copies("PTXPACK_EMU_DELAY=2 PTXPACK_EMU_SEED=7", true), 0);
+    assert_true(stale_copies("PTXPACK_EMU_DELAY=2", false) > 0);
+    assert_true(stale_copies("PTXPACK_EMU_DELAY=2 PTXPACK_EMU_SEED=7", false) > 0);
+}
+
 /* ---- kernels that poll --------------------------------------------------------------------------------- */
 static void launch_poll(struct emu_api *cu, const struct rank *r, api_address flag, api_address out)
 {

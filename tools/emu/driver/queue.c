@@ -1,7 +1,7 @@
 /* queue.c - work that cannot be done when it is enqueued.
  *
- * With one device, whose streams are all idle, work is done by the call that enqueues it, as before.  Otherwise it
- * goes to the queue of its stream.  The head of a queue runs when it is ready: when the value or the event that it
+ * With one device, whose streams are all idle, work is done by the call that enqueues it.  Otherwise, and with
+ * PTXPACK_EMU_DELAY, it goes to the queue of its stream.  The head of a queue runs when it is ready: when the value or the event that it
  * waits for is there, when no other kernel of its context runs, and when the default stream lets it.  Kernels and
  * functions of the host run on threads of their own, without the driver's lock, so that a kernel may poll what a copy
  * in another stream, another device or the host writes.  All other work is done with the lock held, by whoever finds
@@ -28,9 +28,17 @@ static atomic_ulong activity; /* items that were enqueued or ended */
 
 struct api_item {
     struct api_work  work;
-    uint64_t         sequence; /* in the order of their calls, over all streams */
+    uint64_t         sequence;  /* in the order of their calls, over all streams */
+    uint64_t         begins_at; /* not before; 0: at once */
     struct api_item *next;
 };
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static struct api_stream *next_stream(const struct api_stream *after)
 {
@@ -82,6 +90,22 @@ bool api_event_pending(const void *event, uint64_t id, uint64_t ticket)
     return false;
 }
 
+/* ---- delays -------------------------------------------------------------------------------------------- */
+/* PTXPACK_EMU_DELAY: half of the items may begin at once, the others at a time up to it. */
+static uint64_t delayed(void)
+{
+    static uint64_t state;
+    const uint64_t  most = api_settings()->delay * 1000000u;
+    if (most == 0)
+        return 0;
+    if (state == 0)
+        state = api_settings()->seed * 2 + 1;
+    state ^= state << 13; /* xorshift64 */
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 63 ? 0 : now() + (state >> 16) % most;
+}
+
 /* ---- the end of an item -------------------------------------------------------------------------------- */
 static void free_item(struct api_item *item)
 {
@@ -110,13 +134,6 @@ struct patience {
     unsigned long             activity;
     uint64_t                  since;
 };
-
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static bool may_change(void *data)
 {
@@ -188,7 +205,8 @@ static void start_item(struct api_stream *s)
 /* Do what is at the head of the queue, if it is ready. */
 static bool advance(struct api_stream *s)
 {
-    if (s->first == NULL || s->running || !in_order(s))
+    if (s->first == NULL || s->running || !in_order(s) ||
+        (s->first->begins_at != 0 && now() < s->first->begins_at))
         return false;
     struct api_work *work = &s->first->work;
     if (work->context->sticky != API_OK) { /* nothing runs any more in this context */
@@ -272,6 +290,7 @@ static api_result append(struct api_stream *s, struct api_work *work)
     }
     item->work = *work;
     item->sequence = ++last_sequence;
+    item->begins_at = delayed();
     memset(work, 0, sizeof *work);
     work->kind = API_WORK_EMPTY;
     if (s->last != NULL)
@@ -306,7 +325,8 @@ static api_result append_graph(struct api_stream *s, const struct api_work *grap
 
 bool api_must_queue(const struct api_work *work)
 {
-    return api_settings()->device_count > 1 || any_busy() || api_work_waits(work);
+    const struct emu_settings *settings = api_settings();
+    return settings->device_count > 1 || settings->delay != 0 || any_busy() || api_work_waits(work);
 }
 
 api_result api_enqueue(struct api_stream *s, struct api_work *work)
