@@ -241,7 +241,7 @@ api_result api_work_check(const struct api_work *work);
 api_result api_work_run(const struct api_work *work, const struct api_stream *stream);
 /* A kernel, without the lock; the launch asks may_change where it only polls. */
 api_result api_work_run_kernel(const struct api_work *work, const struct api_stream *stream,
-                               bool (*may_change)(void *data), void                 *data);
+                               emu_may_change *may_change, void *data);
 /* A function of the host, which may not call the driver. */
 void api_work_call(const struct api_work *work, api_result sticky);
 /* Does it wait for something that the streams before it do not imply?  Then it must not hold up its caller. */

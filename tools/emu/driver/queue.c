@@ -127,26 +127,24 @@ static void pop(struct api_stream *s, api_result result)
 }
 
 /* ---- items with a thread of their own ------------------------------------------------------------------ */
-/* A kernel only polls: may something still change what it polls?  It may while other work begins or ends, and for the
- * time that the settings give. */
+/* A kernel only polls: may something still change what it polls?  It may while it does other things in between, while
+ * other work begins or ends, and for the time that the settings give. */
 struct patience {
     const struct api_context *context;
-    unsigned long             activity;
-    uint64_t                  since;
+    atomic_ulong              activity; /* several host threads of a launch may ask */
+    atomic_ullong             since;
 };
 
-static bool may_change(void *data)
+static bool may_change(void *data, bool again)
 {
     const struct timespec pause = {0, LOOK_EVERY};
     struct patience      *p = (struct patience *)data;
     const unsigned long   seen = atomic_load(&activity);
     nanosleep(&pause, NULL);
-    if (seen != p->activity || p->since == 0) {
-        p->activity = seen;
-        p->since = now();
-    }
+    if (atomic_exchange(&p->activity, seen) != seen || !again)
+        atomic_store(&p->since, now());
     return !atomic_load(&ending) && !atomic_load(&p->context->ending) &&
-           now() - p->since < api_settings()->patience * 1000000000ull;
+           now() - atomic_load(&p->since) < api_settings()->patience * 1000000000ull;
 }
 
 static api_result run_alone(const struct api_work *work, const struct api_stream *s)

@@ -146,7 +146,7 @@ void api_work_ended(struct api_context *context)
 /* A kernel may overlap with the one before it in its stream, if nothing else was done in between: work in another
  * stream counts as such. */
 static unsigned int run_judged(const struct api_work *w, const struct api_stream *stream,
-                               bool (*may_change)(void *), void                  *data)
+                               emu_may_change *may_change, void *data)
 {
     struct api_context *context = w->context;
     struct emu_launch   launch = w->as.kernel.launch;
@@ -174,7 +174,7 @@ static unsigned int run_judged(const struct api_work *w, const struct api_stream
 /* The result of a kernel: an error stays in its context until the context is destroyed, or is that of the launch
  * alone if PTXPACK_EMU_ERRORS says so. */
 static api_result run_kernel(const struct api_work *w, const struct api_stream *stream,
-                             bool (*may_change)(void *), void                  *data)
+                             emu_may_change *may_change, void *data)
 {
     struct api_context *context = w->context;
     const char         *faults = api_settings()->faults;
@@ -199,7 +199,7 @@ static api_result run_kernel(const struct api_work *w, const struct api_stream *
 }
 
 api_result api_work_run_kernel(const struct api_work *w, const struct api_stream *stream,
-                               bool (*may_change)(void *), void                  *data)
+                               emu_may_change *may_change, void *data)
 {
     return run_kernel(w, stream, may_change, data);
 }
