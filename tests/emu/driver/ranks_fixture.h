@@ -73,7 +73,7 @@ static inline void make_rank(struct emu_api *cu, int device, struct rank *r)
 /* `count` devices that may access each other's memory; the context of the first is current. */
 static inline struct emu_api *machine(const char *more, int count, struct rank *ranks)
 {
-    char words[256];
+    char words[400];
     snprintf(words, sizeof words, "PTXPACK_EMU_DEVICES=%d PTXPACK_EMU_MEMORY=64M PTXPACK_EMU_THREADS=1 %s",
              count, more);
     struct emu_api *cu = emu_api(words);
