@@ -269,6 +269,9 @@ void       api_task_clear(struct api_work *work);
 void       api_task_clone(struct api_work *work);
 
 /* ---- queues -------------------------------------------------------------------------------------------- */
+/* The stream may have a queue, from its making to its end. */
+void api_queue_add(struct api_stream *stream);
+void api_queue_remove(struct api_stream *stream);
 /* Must it go to a queue, or may it be done at once? */
 bool api_must_queue(const struct api_work *work);
 /* Takes over the work of other kinds than graphs, unless it fails. */
@@ -299,12 +302,13 @@ struct api_stream {
     unsigned int        flags;
     int                 priority;
     bool                legacy;
-    struct api_capture *capture;      /* NULL: work is done, not recorded */
-    struct api_nodes    tips;         /* the nodes on which the next one will depend */
-    struct api_item    *first, *last; /* of the queue */
-    bool                running;      /* the first one runs */
-    bool                destroyed;    /* it lives on until the queue is empty */
-    api_result          late;         /* an error of an item, for the call that waits for it */
+    struct api_capture *capture;        /* NULL: work is done, not recorded */
+    struct api_nodes    tips;           /* the nodes on which the next one will depend */
+    struct api_item    *first, *last;   /* of the queue */
+    bool                running;        /* the first one runs */
+    bool                destroyed;      /* it lives on until the queue is empty */
+    api_result          late;           /* an error of an item, for the call that waits for it */
+    struct api_stream  *before, *after; /* in the list of queue.c */
 };
 struct api_event {
     struct api_handle handle;
@@ -315,6 +319,7 @@ struct api_event {
     uint64_t          capture_id;  /* id of the capture that recorded it last; 0: none */
     struct api_nodes  tips;
 };
+struct api_stream *api_stream_new(struct api_context *context); /* NULL: out of memory */
 /* A stream of the call's context: 0, 1 (legacy), 2 (per thread), or a created one. */
 api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);

@@ -40,20 +40,30 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static struct api_stream *streams; /* all of them */
+static size_t             item_count;
+
 static struct api_stream *next_stream(const struct api_stream *after)
 {
-    return (struct api_stream *)api_handle_next(API_KIND_STREAM, after != NULL ? &after->handle : NULL);
+    return after != NULL ? after->after : streams;
+}
+
+void api_queue_add(struct api_stream *s)
+{
+    s->after = streams;
+    if (streams != NULL)
+        streams->before = s;
+    streams = s;
+}
+
+void api_queue_remove(struct api_stream *s)
+{
+    if (s->after != NULL)
+        s->after->before = s->before;
+    *(s->before != NULL ? &s->before->after : &streams) = s->after;
 }
 
 /* ---- the order ----------------------------------------------------------------------------------------- */
-static bool any_busy(void)
-{
-    for (const struct api_stream *s = next_stream(NULL); s != NULL; s = next_stream(s))
-        if (s->first != NULL)
-            return true;
-    return false;
-}
-
 static bool is_blocking(const struct api_stream *s)
 {
     enum { NON_BLOCKING = 1 };
@@ -111,6 +121,7 @@ static void free_item(struct api_item *item)
 {
     api_work_clear(&item->work);
     free(item);
+    item_count--;
 }
 
 static void pop(struct api_stream *s, api_result result)
@@ -286,6 +297,7 @@ static api_result append(struct api_stream *s, struct api_work *work)
         free(item);
         return API_OUT_OF_MEMORY;
     }
+    item_count++;
     item->work = *work;
     item->sequence = ++last_sequence;
     item->begins_at = delayed();
@@ -324,7 +336,7 @@ static api_result append_graph(struct api_stream *s, const struct api_work *grap
 bool api_must_queue(const struct api_work *work)
 {
     const struct emu_settings *settings = api_settings();
-    return settings->device_count > 1 || settings->delay != 0 || any_busy() || api_work_waits(work);
+    return settings->device_count > 1 || settings->delay != 0 || item_count != 0 || api_work_waits(work);
 }
 
 api_result api_enqueue(struct api_stream *s, struct api_work *work)
