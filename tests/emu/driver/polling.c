@@ -1,5 +1,6 @@
 /* polling.c - kernels from queues: they poll what streams, other devices and the host write, and their errors come late. */
 #include "ranks_fixture.h"
+#include <pthread.h>
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
 
@@ -101,6 +102,47 @@ TEST(test_kernel_polls_in_vain)
     assert_true(fread(text, 1, sizeof text - 1, f) > 0);
     fclose(f);
     assert_non_null(strstr(text, "deadlock"));
+    free(cu);
+}
+
+static void *write_late(void *argument)
+{
+    usleep(1500000);
+    __atomic_store_n((unsigned int *)argument, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* A call that waits without anything happening says, once, what all streams are at. */
+TEST(test_says_what_waits)
+{
+    char               log[128], words[256], text[2048] = "";
+    struct rank        r[2];
+    struct CUevent_st *event = NULL;
+    pthread_t          thread;
+    snprintf(log, sizeof log, "%s/waits", emu_folder);
+    snprintf(words, sizeof words, "PTXPACK_EMU_PATIENCE=1 PTXPACK_EMU_LOG=%s", log);
+    struct emu_api *cu = machine(words, 2, r);
+    unsigned int   *flag = pinned_word(cu, 0);
+    ok(cu->cuEventCreate(&event, 2));
+    ok(cu->cuStreamWaitValue32_v2(r[0].stream, address_of(flag), 1, EQ));
+    ok(cu->cuEventRecord(event, r[0].stream));
+    ok(cu->cuCtxSetCurrent(r[1].context));
+    ok(cu->cuStreamWaitEvent(r[1].stream, event, 0));
+    assert_int_equal(pthread_create(&thread, NULL, write_late, flag), 0);
+    ok(cu->cuStreamSynchronize(r[1].stream));
+    pthread_join(thread, NULL);
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    const char *value =
+        strstr(text, "nothing has begun or ended for 1 s: a stream of device 0 waits for the 32 bits at 0x");
+    assert_non_null(value);
+    assert_non_null(strstr(text, "to be equal to 0x1\n"));
+    assert_non_null(
+        strstr(text, "a stream of device 1 waits for an event that another stream has not reached\n"));
+    if (strstr(strchr(value, '\n'), "of device 0") != NULL) /* once */
+        fail_msg("%s", text);
     free(cu);
 }
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -354,9 +355,61 @@ static api_result take_late(struct api_stream *s)
     return late;
 }
 
+static const char *name_of_head(const struct api_stream *s, char *text, size_t cap)
+{
+    static const char *const comparisons[] = {"at least", "equal to", "with a bit of",
+                                              "with a bit off besides"};
+    const struct api_work   *w = &s->first->work;
+    switch (w->kind) {
+    case API_WORK_WAIT_VALUE:
+        snprintf(text, cap, "waits for the %s at 0x%llx to be %s 0x%llx",
+                 w->as.value.wide ? "64 bits" : "32 bits", (unsigned long long)w->as.value.address,
+                 comparisons[w->as.value.flags & 3], (unsigned long long)w->as.value.value);
+        break;
+    case API_WORK_WAIT_EVENT:
+        snprintf(text, cap, "waits for an event that another stream has not reached");
+        break;
+    case API_WORK_TASK:
+        snprintf(text, cap, "waits for other ranks of an NCCL communicator");
+        break;
+    case API_WORK_KERNEL:
+        snprintf(text, cap, "%s the kernel %s", s->running ? "runs" : "waits with",
+                 w->as.kernel.launch.entry->name);
+        break;
+    default:
+        snprintf(text, cap, "%s", s->running ? "runs a function of the host" : "waits for another stream");
+        break;
+    }
+    return text;
+}
+
+/* A call waits, and nothing begins or ends: say once what all streams are at. */
+static void complain(void)
+{
+    static unsigned long seen;
+    static uint64_t      since;
+    static bool          said;
+    char                 text[160];
+    if (atomic_load(&activity) != seen || since == 0) {
+        seen = atomic_load(&activity);
+        since = now();
+        said = false;
+    }
+    if (said || now() - since < api_settings()->patience * 1000000000ull)
+        return;
+    said = true;
+    for (const struct api_stream *s = next_stream(NULL); s != NULL; s = next_stream(s))
+        if (s->first != NULL)
+            report_line(api_settings(),
+                        "a call waits, and nothing has begun or ended for %llu s: a stream of device %d %s",
+                        (unsigned long long)api_settings()->patience, s->handle.context->device->ordinal,
+                        name_of_head(s, text, sizeof text));
+}
+
 void api_pause(void)
 {
     api_progress();
+    complain();
     api_wait_moved(WAIT_FOR);
 }
 
