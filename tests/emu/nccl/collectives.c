@@ -241,6 +241,18 @@ TEST(test_rank_counts)
     }
 }
 
+/* Work that begins late, by seed, brings ranks and streams into other orders. */
+TEST(test_delays)
+{
+    static const char *const seeds[] = {"PTXPACK_EMU_DELAY=1", "PTXPACK_EMU_DELAY=1 PTXPACK_EMU_SEED=5"};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        struct world w;
+        world_make(&w, seeds[i], 4);
+        all_calls(&w, NCCL_Bfloat16, 1003);
+        world_close(&w);
+    }
+}
+
 TEST(test_long)
 {
     struct world w;

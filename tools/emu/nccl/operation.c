@@ -250,8 +250,10 @@ static bool advance(struct run *r, bool *moved)
         struct progress        *p = &r->parts[i];
         if (!busy[part->sends][part->peer])
             *moved |= (!p->begun || p->done < part->bytes) && advance_part(r, part, p);
-        if (!p->begun || p->done < part->bytes)
-            busy[part->sends][part->peer] = true, all = false;
+        if (!p->begun || p->done < part->bytes) {
+            busy[part->sends][part->peer] = true;
+            all = false;
+        }
     }
     return all;
 }
