@@ -210,25 +210,25 @@ static bool receive_piece(struct run *r, const struct nccl_part *part, uint64_t 
     return true;
 }
 
-/* Nothing more comes from a rank that has left. */
-static void look_who_left(struct run *r, const struct nccl_part *part)
+/* Nothing more comes from a rank that had left before its ring was found empty. */
+static bool begin_part(struct run *r, const struct nccl_part *part)
 {
     struct ncclComm *comm = r->operation->comm;
-    if (nccl_segment_has_left(&comm->segment, part->peer))
+    const bool       left = !part->sends && nccl_segment_has_left(&comm->segment, part->peer);
+    const bool       begun = part->sends ? send_header(r, part) : receive_header(r, part);
+    if (left && !begun)
         nccl_comm_fail(comm, NCCL_RemoteError,
                        "rank %d waits for rank %d, which has destroyed its communicator", comm->rank,
                        part->peer);
+    return begun;
 }
 
 /* As far as it goes now.  True: it has moved. */
 static bool advance_part(struct run *r, const struct nccl_part *part, struct progress *p)
 {
     bool moved = false;
-    if (!p->begun) {
-        p->begun = moved = part->sends ? send_header(r, part) : receive_header(r, part);
-        if (!p->begun && !part->sends)
-            look_who_left(r, part);
-    }
+    if (!p->begun)
+        p->begun = moved = begin_part(r, part);
     while (p->begun && p->done < part->bytes) {
         const uint64_t left = part->bytes - p->done;
         const size_t   bytes = left < PIECE ? (size_t)left : PIECE;
