@@ -154,6 +154,8 @@ TEST(test_settings)
                                         "PTXPACK_EMU_JUDGE=races",
                                         "PTXPACK_EMU_FAULT=no-such",
                                         "PTXPACK_EMU_SEED=1.5",
+                                        "PTXPACK_EMU_DELAY=10001",
+                                        "PTXPACK_EMU_PATIENCE=1s",
                                         "PTXPACK_EMU_FAULT=stub=",
                                         "PTXPACK_EMU_FAULT=no-jit=3",
                                         "PTXPACK_EMU_LOG=/nowhere/at/all",

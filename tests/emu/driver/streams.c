@@ -1,98 +1,10 @@
-/* streams.c - work that waits: for values in memory, for events of other streams and devices, for kernels that poll. */
-#include "api_fixture.h"
+/* streams.c - work that waits: for values in memory, and for events of other streams and devices. */
+#include "ranks_fixture.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
-
-enum { READY = 0, NOT_READY = 600, GEQ = 0, EQ = 1, AND = 2, NOR = 3, NON_BLOCKING = 1 };
-
-struct rank {
-    struct CUctx_st    *context;
-    struct CUstream_st *stream, *copies;
-    struct CUfunc_st   *poll, *signal;
-    api_address         flag, data; /* 256 bytes each, zeros */
-};
-
-/* `poll` waits until *flag is 1, then copies *data to *out; `signal` writes 1 to *flag. */
-static const char ptx[] = ".version 7.8\n"
-                          ".target sm_75\n"
-                          ".address_size 64\n"
-                          ".visible .entry poll(.param .u64 flag, .param .u64 data, .param .u64 out)\n"
-                          "{\n"
-                          "    .reg .b64 %a<4>;\n"
-                          "    .reg .b32 %r<3>;\n"
-                          "    .reg .pred %p;\n"
-                          "    ld.param.u64 %a1, [flag];\n"
-                          "    ld.param.u64 %a2, [data];\n"
-                          "    ld.param.u64 %a3, [out];\n"
-                          "again:\n"
-                          "    ld.acquire.sys.global.u32 %r1, [%a1];\n"
-                          "    setp.ne.u32 %p, %r1, 1;\n"
-                          "    @%p bra again;\n"
-                          "    ld.global.u32 %r2, [%a2];\n"
-                          "    st.global.u32 [%a3], %r2;\n"
-                          "    ret;\n"
-                          "}\n"
-                          ".visible .entry signal(.param .u64 flag)\n"
-                          "{\n"
-                          "    .reg .b64 %a1;\n"
-                          "    ld.param.u64 %a1, [flag];\n"
-                          "    st.release.sys.global.u32 [%a1], 1;\n"
-                          "    ret;\n"
-                          "}\n";
-
-static void make_rank(struct emu_api *cu, int device, struct rank *r)
-{
-    ok(cu->cuDevicePrimaryCtxRetain(&r->context, device));
-    ok(cu->cuCtxSetCurrent(r->context));
-    ok(cu->cuStreamCreate(&r->stream, NON_BLOCKING));
-    ok(cu->cuStreamCreate(&r->copies, NON_BLOCKING));
-    ok(cu->cuMemAlloc_v2(&r->flag, 256));
-    ok(cu->cuMemAlloc_v2(&r->data, 256));
-    ok(cu->cuMemsetD8_v2(r->flag, 0, 256));
-    ok(cu->cuMemsetD8_v2(r->data, 0, 256));
-    r->poll = emu_function_named(cu, ptx, "poll");
-    r->signal = emu_function_named(cu, ptx, "signal");
-    ok(cu->cuCtxSynchronize());
-}
-
-/* `count` devices that may access each other's memory; the context of the first is current. */
-static struct emu_api *machine(const char *more, int count, struct rank *ranks)
-{
-    char words[256];
-    snprintf(words, sizeof words, "PTXPACK_EMU_DEVICES=%d PTXPACK_EMU_MEMORY=64M PTXPACK_EMU_THREADS=1 %s",
-             count, more);
-    struct emu_api *cu = emu_api(words);
-    for (int i = 0; i < count; i++)
-        make_rank(cu, i, &ranks[i]);
-    for (int i = 0; i < count; i++) {
-        ok(cu->cuCtxSetCurrent(ranks[i].context));
-        for (int k = 0; k < count; k++)
-            if (k != i)
-                ok(cu->cuCtxEnablePeerAccess(ranks[k].context, 0));
-    }
-    ok(cu->cuCtxSetCurrent(ranks[0].context));
-    return cu;
-}
-
-static unsigned int word_at(struct emu_api *cu, api_address address)
-{
-    unsigned int word = 0;
-    ok(cu->cuMemcpyDtoH_v2(&word, address, 4));
-    return word;
-}
-
-static unsigned int *pinned_word(struct emu_api *cu, unsigned int value)
-{
-    void *host = NULL;
-    ok(cu->cuMemHostAlloc(&host, 64, 3));
-    *(unsigned int *)host = value;
-    return (unsigned int *)host;
-}
-
-static api_address address_of(const void *host) { return (api_address)(uintptr_t)host; }
 
 /* ---- waiting for a value ------------------------------------------------------------------------------- */
 /* What comes after the wait in its stream waits, too; the host writes the value. */
@@ -268,6 +180,8 @@ TEST(test_events_across_devices)
     ok(cu->cuStreamWriteValue32_v2(r[1].copies, r[0].flag, 1, 0));
     ok(cu->cuStreamSynchronize(r[1].stream));
     assert_int_equal(word_at(cu, r[1].data + 8), 21);
+    ok(cu->cuCtxSetCurrent(r[0].context));
+    ok(cu->cuStreamSynchronize(r[0].stream));
     free(cu);
 }
 
@@ -295,107 +209,41 @@ TEST(test_default_stream)
     free(cu);
 }
 
-/* ---- kernels that poll --------------------------------------------------------------------------------- */
-static void launch_poll(struct emu_api *cu, const struct rank *r, api_address flag, api_address out)
+/* A copy on device 1 of what device 0 writes, with and without the event between them.  How many are stale? */
+static int stale_copies(const char *words, bool orders)
 {
-    api_address data = r->data;
-    void       *parameters[] = {&flag, &data, &out};
-    ok(cu->cuLaunchKernel(r->poll, 1, 1, 1, 1, 1, 1, 0, r->stream, parameters, NULL));
-}
-
-/* The kernel is enqueued first, and the copy and the flag that it polls after it, by the same thread. */
-TEST(test_kernel_polls_a_stream)
-{
-    struct rank     r[2];
-    struct emu_api *cu = machine("", 2, r);
-    for (int i = 0; i < 2; i++) {
-        ok(cu->cuCtxSetCurrent(r[i].context));
-        launch_poll(cu, &r[i], r[i].flag, r[i].data + 64);
-        answers(cu->cuStreamQuery(r[i].stream), NOT_READY);
-    }
-    for (int i = 0; i < 2; i++) {
-        const struct rank *peer = &r[!i];
-        ok(cu->cuCtxSetCurrent(r[i].context));
-        ok(cu->cuMemsetD32Async(peer->data + 128, 70 + (unsigned int)i, 1, r[i].copies));
-        ok(cu->cuMemcpyPeerAsync(r[i].data, r[i].context, peer->data + 128, peer->context, 4, r[i].copies));
-        ok(cu->cuStreamWriteValue32_v2(r[i].copies, r[i].flag, 1, 0));
-    }
-    for (int i = 0; i < 2; i++) {
-        ok(cu->cuCtxSetCurrent(r[i].context));
-        ok(cu->cuStreamSynchronize(r[i].stream));
-        assert_int_equal(word_at(cu, r[i].data + 64), 70 + i);
-    }
-    free(cu);
-}
-
-/* Kernels of two devices run at the same time: one polls what the other one writes into its memory. */
-TEST(test_kernels_signal_each_other)
-{
-    struct rank     r[2];
-    struct emu_api *cu = machine("", 2, r);
-    ok(cu->cuMemsetD32_v2(r[0].data, 31, 1));
-    launch_poll(cu, &r[0], r[0].flag, r[1].data + 4);
+    enum { ROUNDS = 40 };
+    struct rank        r[2];
+    struct emu_api    *cu = machine(words, 2, r);
+    struct CUevent_st *written = NULL, *copied = NULL;
+    int                stale = 0;
+    ok(cu->cuEventCreate(&written, 2));
     ok(cu->cuCtxSetCurrent(r[1].context));
-    api_address flag = r[0].flag;
-    void       *parameters[] = {&flag};
-    ok(cu->cuLaunchKernel(r[1].signal, 1, 1, 1, 1, 1, 1, 0, r[1].stream, parameters, NULL));
-    ok(cu->cuStreamSynchronize(r[1].stream));
-    ok(cu->cuCtxSetCurrent(r[0].context));
-    ok(cu->cuStreamSynchronize(r[0].stream));
-    assert_int_equal(word_at(cu, r[1].data + 4), 31);
+    ok(cu->cuEventCreate(&copied, 2));
+    for (unsigned int i = 1; i <= ROUNDS; i++) {
+        ok(cu->cuCtxSetCurrent(r[0].context));
+        ok(cu->cuMemsetD32Async(r[0].data, i, 1, r[0].stream));
+        ok(cu->cuEventRecord(written, r[0].stream));
+        ok(cu->cuCtxSetCurrent(r[1].context));
+        if (orders)
+            ok(cu->cuStreamWaitEvent(r[1].stream, written, 0));
+        ok(cu->cuMemcpyPeerAsync(r[1].data, r[1].context, r[0].data, r[0].context, 4, r[1].stream));
+        ok(cu->cuCtxSynchronize());
+        stale += word_at(cu, r[1].data) != i;
+        ok(cu->cuCtxSetCurrent(r[0].context));
+        ok(cu->cuCtxSynchronize());
+    }
     free(cu);
+    return stale;
 }
 
-/* With one device, a kernel may poll what a stream that waits already will write. */
-TEST(test_kernel_polls_on_one_device)
+/* Delays find what lacks an event, and do no harm to what does not. */
+TEST(test_delays)
 {
-    struct rank     r;
-    struct emu_api *cu = machine("", 1, &r);
-    unsigned int   *flag = pinned_word(cu, 0);
-    ok(cu->cuStreamWaitValue32_v2(r.copies, address_of(flag), 1, EQ));
-    ok(cu->cuMemsetD32Async(r.data, 41, 1, r.copies));
-    ok(cu->cuStreamWriteValue32_v2(r.copies, r.flag, 1, 0));
-    launch_poll(cu, &r, r.flag, r.data + 64);
-    answers(cu->cuStreamQuery(r.stream), NOT_READY);
-    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-    ok(cu->cuStreamSynchronize(r.stream));
-    assert_int_equal(word_at(cu, r.data + 64), 41);
-    free(cu);
-}
-
-/* Nobody writes the flag: a deadlock, which breaks only the context of the kernel. */
-TEST(test_kernel_polls_in_vain)
-{
-    char log[128], words[256], text[1024] = "";
-    snprintf(log, sizeof log, "%s/vain", emu_folder);
-    snprintf(words, sizeof words, "PTXPACK_EMU_PATIENCE=1 PTXPACK_EMU_LOG=%s", log);
-    struct rank     r[2];
-    struct emu_api *cu = machine(words, 2, r);
-    launch_poll(cu, &r[0], r[0].flag, r[0].data + 64);
-    answers(cu->cuStreamSynchronize(r[0].stream), 702);
-    answers(cu->cuStreamQuery(r[0].copies), 702);
-    ok(cu->cuCtxSetCurrent(r[1].context));
-    ok(cu->cuCtxSynchronize());
-    FILE *f = fopen(log, "r");
-    assert_non_null(f);
-    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
-    fclose(f);
-    assert_non_null(strstr(text, "deadlock"));
-    free(cu);
-}
-
-/* The error of a kernel that ran from a queue is returned by the call that waits for it. */
-TEST(test_late_errors)
-{
-    struct rank     r[2];
-    struct emu_api *cu = machine("PTXPACK_EMU_ERRORS=launch PTXPACK_EMU_LOG=/dev/null", 2, r);
-    launch_poll(cu, &r[0], 64, r[0].data);
-    answers(cu->cuStreamSynchronize(r[0].stream), 700);
-    ok(cu->cuStreamSynchronize(r[0].stream));
-    launch_poll(cu, &r[0], 64, r[0].data);
-    answers(cu->cuCtxSynchronize(), 700);
-    ok(cu->cuCtxSynchronize());
-    free(cu);
+    assert_int_equal(stale_copies("PTXPACK_EMU_DELAY=2", true), 0);
+    assert_int_equal(stale_copies("PTXPACK_EMU_DELAY=2 PTXPACK_EMU_SEED=7", true), 0);
+    assert_true(stale_copies("PTXPACK_EMU_DELAY=2", false) > 0);
+    assert_true(stale_copies("PTXPACK_EMU_DELAY=2 PTXPACK_EMU_SEED=7", false) > 0);
 }
 
 /* ---- functions of the host ----------------------------------------------------------------------------- */

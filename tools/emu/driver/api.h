@@ -182,8 +182,10 @@ enum api_work_kind { /* CUgraphNodeType */
                      API_WORK_MEMORY_OPERATIONS = 12,
                      API_WORK_WRITE_VALUE = API_WORK_MEMORY_OPERATIONS,
                      API_WORK_WAIT_VALUE, /* from here on: of the emulated driver */
-                     API_WORK_FREE
+                     API_WORK_FREE,
+                     API_WORK_TASK
 };
+struct ptxpack_emu_task;
 struct api_side {
     uint64_t address;
     size_t   pitch, slice;
@@ -226,6 +228,10 @@ struct api_work {
             unsigned int flags;
             bool         wide; /* 64 bits */
         } value;
+        struct {
+            const struct ptxpack_emu_task *hooks;
+            void                          *operation, *run; /* run: of an item in a queue */
+        } task;
     } as;
 };
 /* Check it as far as possible before it runs. */
@@ -235,7 +241,7 @@ api_result api_work_check(const struct api_work *work);
 api_result api_work_run(const struct api_work *work, const struct api_stream *stream);
 /* A kernel, without the lock; the launch asks may_change where it only polls. */
 api_result api_work_run_kernel(const struct api_work *work, const struct api_stream *stream,
-                               bool (*may_change)(void *data), void                 *data);
+                               emu_may_change *may_change, void *data);
 /* A function of the host, which may not call the driver. */
 void api_work_call(const struct api_work *work, api_result sticky);
 /* Does it wait for something that the streams before it do not imply?  Then it must not hold up its caller. */
@@ -256,7 +262,16 @@ api_result api_submit(struct api_stream *stream, struct api_work *work);
 /* The same, but for the checks and the capture. */
 api_result api_do_or_queue(struct api_stream *stream, struct api_work *work);
 
+/* Of API_WORK_TASK (task.h).  True: the run has ended; *moved: it did something. */
+bool       api_task_step(struct api_work *work, bool *moved);
+api_result api_task_begin(struct api_work *work);
+void       api_task_clear(struct api_work *work);
+void       api_task_clone(struct api_work *work);
+
 /* ---- queues -------------------------------------------------------------------------------------------- */
+/* The stream may have a queue, from its making to its end. */
+void api_queue_add(struct api_stream *stream);
+void api_queue_remove(struct api_stream *stream);
 /* Must it go to a queue, or may it be done at once? */
 bool api_must_queue(const struct api_work *work);
 /* Takes over the work of other kinds than graphs, unless it fails. */
@@ -287,12 +302,13 @@ struct api_stream {
     unsigned int        flags;
     int                 priority;
     bool                legacy;
-    struct api_capture *capture;      /* NULL: work is done, not recorded */
-    struct api_nodes    tips;         /* the nodes on which the next one will depend */
-    struct api_item    *first, *last; /* of the queue */
-    bool                running;      /* the first one runs */
-    bool                destroyed;    /* it lives on until the queue is empty */
-    api_result          late;         /* an error of an item, for the call that waits for it */
+    struct api_capture *capture;        /* NULL: work is done, not recorded */
+    struct api_nodes    tips;           /* the nodes on which the next one will depend */
+    struct api_item    *first, *last;   /* of the queue */
+    bool                running;        /* the first one runs */
+    bool                destroyed;      /* it lives on until the queue is empty */
+    api_result          late;           /* an error of an item, for the call that waits for it */
+    struct api_stream  *before, *after; /* in the list of queue.c */
 };
 struct api_event {
     struct api_handle handle;
@@ -303,6 +319,7 @@ struct api_event {
     uint64_t          capture_id;  /* id of the capture that recorded it last; 0: none */
     struct api_nodes  tips;
 };
+struct api_stream *api_stream_new(struct api_context *context); /* NULL: out of memory */
 /* A stream of the call's context: 0, 1 (legacy), 2 (per thread), or a created one. */
 api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);

@@ -5,7 +5,7 @@
 /* ---- life ---------------------------------------------------------------------------------------------- */
 static struct api_stream *default_stream(struct api_context *context, unsigned int flags, bool legacy)
 {
-    struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, NULL);
+    struct api_stream *s = api_stream_new(context);
     if (s != NULL) {
         s->flags = flags;
         s->legacy = legacy;

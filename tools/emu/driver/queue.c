@@ -1,7 +1,7 @@
 /* queue.c - work that cannot be done when it is enqueued.
  *
- * With one device, whose streams are all idle, work is done by the call that enqueues it, as before.  Otherwise it
- * goes to the queue of its stream.  The head of a queue runs when it is ready: when the value or the event that it
+ * With one device, whose streams are all idle, work is done by the call that enqueues it.  Otherwise, and with
+ * PTXPACK_EMU_DELAY, it goes to the queue of its stream.  The head of a queue runs when it is ready: when the value or the event that it
  * waits for is there, when no other kernel of its context runs, and when the default stream lets it.  Kernels and
  * functions of the host run on threads of their own, without the driver's lock, so that a kernel may poll what a copy
  * in another stream, another device or the host writes.  All other work is done with the lock held, by whoever finds
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,24 +29,42 @@ static atomic_ulong activity; /* items that were enqueued or ended */
 
 struct api_item {
     struct api_work  work;
-    uint64_t         sequence; /* in the order of their calls, over all streams */
+    uint64_t         sequence;  /* in the order of their calls, over all streams */
+    uint64_t         begins_at; /* not before; 0: at once */
     struct api_item *next;
 };
 
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct api_stream *streams; /* all of them */
+static size_t             item_count;
+
 static struct api_stream *next_stream(const struct api_stream *after)
 {
-    return (struct api_stream *)api_handle_next(API_KIND_STREAM, after != NULL ? &after->handle : NULL);
+    return after != NULL ? after->after : streams;
+}
+
+void api_queue_add(struct api_stream *s)
+{
+    s->after = streams;
+    if (streams != NULL)
+        streams->before = s;
+    streams = s;
+}
+
+void api_queue_remove(struct api_stream *s)
+{
+    if (s->after != NULL)
+        s->after->before = s->before;
+    *(s->before != NULL ? &s->before->after : &streams) = s->after;
 }
 
 /* ---- the order ----------------------------------------------------------------------------------------- */
-static bool any_busy(void)
-{
-    for (const struct api_stream *s = next_stream(NULL); s != NULL; s = next_stream(s))
-        if (s->first != NULL)
-            return true;
-    return false;
-}
-
 static bool is_blocking(const struct api_stream *s)
 {
     enum { NON_BLOCKING = 1 };
@@ -82,11 +101,28 @@ bool api_event_pending(const void *event, uint64_t id, uint64_t ticket)
     return false;
 }
 
+/* ---- delays -------------------------------------------------------------------------------------------- */
+/* PTXPACK_EMU_DELAY: half of the items may begin at once, the others at a time up to it. */
+static uint64_t delayed(void)
+{
+    static uint64_t state;
+    const uint64_t  most = api_settings()->delay * 1000000u;
+    if (most == 0)
+        return 0;
+    if (state == 0)
+        state = api_settings()->seed * 2 + 1;
+    state ^= state << 13; /* xorshift64 */
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 63 ? 0 : now() + (state >> 16) % most;
+}
+
 /* ---- the end of an item -------------------------------------------------------------------------------- */
 static void free_item(struct api_item *item)
 {
     api_work_clear(&item->work);
     free(item);
+    item_count--;
 }
 
 static void pop(struct api_stream *s, api_result result)
@@ -103,33 +139,24 @@ static void pop(struct api_stream *s, api_result result)
 }
 
 /* ---- items with a thread of their own ------------------------------------------------------------------ */
-/* A kernel only polls: may something still change what it polls?  It may while other work begins or ends, and for the
- * time that the settings give. */
+/* A kernel only polls: may something still change what it polls?  It may while it does other things in between, while
+ * other work begins or ends, and for the time that the settings give. */
 struct patience {
     const struct api_context *context;
-    unsigned long             activity;
-    uint64_t                  since;
+    atomic_ulong              activity; /* several host threads of a launch may ask */
+    atomic_ullong             since;
 };
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static bool may_change(void *data)
+static bool may_change(void *data, bool again)
 {
     const struct timespec pause = {0, LOOK_EVERY};
     struct patience      *p = (struct patience *)data;
     const unsigned long   seen = atomic_load(&activity);
     nanosleep(&pause, NULL);
-    if (seen != p->activity || p->since == 0) {
-        p->activity = seen;
-        p->since = now();
-    }
+    if (atomic_exchange(&p->activity, seen) != seen || !again)
+        atomic_store(&p->since, now());
     return !atomic_load(&ending) && !atomic_load(&p->context->ending) &&
-           now() - p->since < api_settings()->patience * 1000000000ull;
+           now() - atomic_load(&p->since) < api_settings()->patience * 1000000000ull;
 }
 
 static api_result run_alone(const struct api_work *work, const struct api_stream *s)
@@ -188,13 +215,17 @@ static void start_item(struct api_stream *s)
 /* Do what is at the head of the queue, if it is ready. */
 static bool advance(struct api_stream *s)
 {
-    if (s->first == NULL || s->running || !in_order(s))
+    if (s->first == NULL || s->running || !in_order(s) ||
+        (s->first->begins_at != 0 && now() < s->first->begins_at))
         return false;
     struct api_work *work = &s->first->work;
     if (work->context->sticky != API_OK) { /* nothing runs any more in this context */
         pop(s, API_OK);
         return true;
     }
+    bool moved = false;
+    if (work->kind == API_WORK_TASK && !api_task_step(work, &moved))
+        return moved;
     if (!api_work_ready(work))
         return false;
     if (work->kind == API_WORK_KERNEL || work->kind == API_WORK_HOST)
@@ -263,8 +294,14 @@ static api_result append(struct api_stream *s, struct api_work *work)
 {
     struct api_item *item = (struct api_item *)calloc(1, sizeof *item);
     API_WANT(item, API_OUT_OF_MEMORY);
+    if (work->kind == API_WORK_TASK && api_task_begin(work) != API_OK) {
+        free(item);
+        return API_OUT_OF_MEMORY;
+    }
+    item_count++;
     item->work = *work;
     item->sequence = ++last_sequence;
+    item->begins_at = delayed();
     memset(work, 0, sizeof *work);
     work->kind = API_WORK_EMPTY;
     if (s->last != NULL)
@@ -299,7 +336,8 @@ static api_result append_graph(struct api_stream *s, const struct api_work *grap
 
 bool api_must_queue(const struct api_work *work)
 {
-    return api_settings()->device_count > 1 || any_busy() || api_work_waits(work);
+    const struct emu_settings *settings = api_settings();
+    return settings->device_count > 1 || settings->delay != 0 || item_count != 0 || api_work_waits(work);
 }
 
 api_result api_enqueue(struct api_stream *s, struct api_work *work)
@@ -317,9 +355,61 @@ static api_result take_late(struct api_stream *s)
     return late;
 }
 
+static const char *name_of_head(const struct api_stream *s, char *text, size_t cap)
+{
+    static const char *const comparisons[] = {"at least", "equal to", "with a bit of",
+                                              "with a bit off besides"};
+    const struct api_work   *w = &s->first->work;
+    switch (w->kind) {
+    case API_WORK_WAIT_VALUE:
+        snprintf(text, cap, "waits for the %s at 0x%llx to be %s 0x%llx",
+                 w->as.value.wide ? "64 bits" : "32 bits", (unsigned long long)w->as.value.address,
+                 comparisons[w->as.value.flags & 3], (unsigned long long)w->as.value.value);
+        break;
+    case API_WORK_WAIT_EVENT:
+        snprintf(text, cap, "waits for an event that another stream has not reached");
+        break;
+    case API_WORK_TASK:
+        snprintf(text, cap, "waits for other ranks of an NCCL communicator");
+        break;
+    case API_WORK_KERNEL:
+        snprintf(text, cap, "%s the kernel %s", s->running ? "runs" : "waits with",
+                 w->as.kernel.launch.entry->name);
+        break;
+    default:
+        snprintf(text, cap, "%s", s->running ? "runs a function of the host" : "waits for another stream");
+        break;
+    }
+    return text;
+}
+
+/* A call waits, and nothing begins or ends: say once what all streams are at. */
+static void complain(void)
+{
+    static unsigned long seen;
+    static uint64_t      since;
+    static bool          said;
+    char                 text[160];
+    if (atomic_load(&activity) != seen || since == 0) {
+        seen = atomic_load(&activity);
+        since = now();
+        said = false;
+    }
+    if (said || now() - since < api_settings()->patience * 1000000000ull)
+        return;
+    said = true;
+    for (const struct api_stream *s = next_stream(NULL); s != NULL; s = next_stream(s))
+        if (s->first != NULL)
+            report_line(api_settings(),
+                        "a call waits, and nothing has begun or ended for %llu s: a stream of device %d %s",
+                        (unsigned long long)api_settings()->patience, s->handle.context->device->ordinal,
+                        name_of_head(s, text, sizeof text));
+}
+
 void api_pause(void)
 {
     api_progress();
+    complain();
     api_wait_moved(WAIT_FOR);
 }
 

@@ -20,14 +20,27 @@ static api_result any_stream(struct api_context *context, struct CUstream_st *ha
     return result == API_INVALID_CONTEXT ? API_OK : result;
 }
 
-static void release_stream(struct api_handle *h) { free(((struct api_stream *)h)->tips.items); }
+static void release_stream(struct api_handle *h)
+{
+    struct api_stream *s = (struct api_stream *)h;
+    api_queue_remove(s);
+    free(s->tips.items);
+}
+
+struct api_stream *api_stream_new(struct api_context *context)
+{
+    struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL,
+                                                               release_stream);
+    if (s != NULL)
+        api_queue_add(s);
+    return s;
+}
 
 static api_result create(struct api_context *context, struct CUstream_st **out, unsigned int flags,
                          int priority)
 {
     API_WANT(out && flags <= 1, API_INVALID_VALUE);
-    struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL,
-                                                               release_stream);
+    struct api_stream *s = api_stream_new(context);
     API_WANT(s, API_OUT_OF_MEMORY);
     s->flags = flags;
     s->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;

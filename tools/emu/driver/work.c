@@ -20,6 +20,8 @@ void api_work_clear(struct api_work *work)
         free((void *)(uintptr_t)work->as.kernel.launch.parameters);
     if (work->kind == API_WORK_GRAPH)
         api_works_free(work->as.graph.items, work->as.graph.count);
+    if (work->kind == API_WORK_TASK)
+        api_task_clear(work);
     memset(work, 0, sizeof *work);
     work->kind = API_WORK_EMPTY;
 }
@@ -58,6 +60,8 @@ api_result api_work_clone(struct api_work *to, const struct api_work *from)
         result = live ? clone_kernel(to, from) : API_INVALID_HANDLE;
     } else if (from->kind == API_WORK_GRAPH) {
         result = clone_graph(to, from);
+    } else if (from->kind == API_WORK_TASK) {
+        api_task_clone(to);
     }
     if (result != API_OK)
         api_work_clear(to);
@@ -123,6 +127,7 @@ api_result api_work_check(const struct api_work *w)
         return check_value(w);
     case API_WORK_GRAPH:
     case API_WORK_FREE:
+    case API_WORK_TASK:
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
     case API_WORK_RECORD_EVENT:
@@ -141,7 +146,7 @@ void api_work_ended(struct api_context *context)
 /* A kernel may overlap with the one before it in its stream, if nothing else was done in between: work in another
  * stream counts as such. */
 static unsigned int run_judged(const struct api_work *w, const struct api_stream *stream,
-                               bool (*may_change)(void *), void                  *data)
+                               emu_may_change *may_change, void *data)
 {
     struct api_context *context = w->context;
     struct emu_launch   launch = w->as.kernel.launch;
@@ -169,7 +174,7 @@ static unsigned int run_judged(const struct api_work *w, const struct api_stream
 /* The result of a kernel: an error stays in its context until the context is destroyed, or is that of the launch
  * alone if PTXPACK_EMU_ERRORS says so. */
 static api_result run_kernel(const struct api_work *w, const struct api_stream *stream,
-                             bool (*may_change)(void *), void                  *data)
+                             emu_may_change *may_change, void *data)
 {
     struct api_context *context = w->context;
     const char         *faults = api_settings()->faults;
@@ -194,7 +199,7 @@ static api_result run_kernel(const struct api_work *w, const struct api_stream *
 }
 
 api_result api_work_run_kernel(const struct api_work *w, const struct api_stream *stream,
-                               bool (*may_change)(void *), void                  *data)
+                               emu_may_change *may_change, void *data)
 {
     return run_kernel(w, stream, may_change, data);
 }
@@ -285,11 +290,14 @@ api_result api_work_run(const struct api_work *w, const struct api_stream *strea
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
     case API_WORK_WAIT_VALUE:
-        break; /* it was ready */
+    case API_WORK_TASK:
+        break; /* it was ready, or has ended */
     case API_WORK_RECORD_EVENT:
         event = (struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
-        API_WANT(event, API_INVALID_HANDLE);
-        api_event_stamp(event);
+        API_WANT(event || w->as.event.ticket,
+                 API_INVALID_HANDLE); /* in a queue, it may be destroyed meanwhile */
+        if (event != NULL)
+            api_event_stamp(event);
         break;
     case API_WORK_WRITE_VALUE:
         api_value_write(w);
@@ -302,7 +310,7 @@ api_result api_work_run(const struct api_work *w, const struct api_stream *strea
 
 bool api_work_waits(const struct api_work *w)
 {
-    bool waits = w->kind == API_WORK_WAIT_VALUE;
+    bool waits = w->kind == API_WORK_WAIT_VALUE || w->kind == API_WORK_TASK;
     for (size_t i = 0; w->kind == API_WORK_GRAPH && !waits && i < w->as.graph.count; i++)
         waits = api_work_waits(&w->as.graph.items[i]);
     return waits;

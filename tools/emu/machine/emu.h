@@ -271,6 +271,7 @@ struct emu_cluster {
     uint64_t              changes;      /* counts changes of everything that a wait may look at */
     uint64_t              executed;     /* warp-ops of the turns that are over */
     uint64_t              polls;        /* successive rounds in which warps only polled */
+    bool                  waits;        /* it has asked may_change since it last did anything else */
     uint64_t              expiries;     /* successive waits that gave up without any effect */
     uint64_t              ended_seen;   /* clusters of the grid that had ended at the last look */
     bool                  counted_idle; /* grid.c counts it as one that only polls */
@@ -284,6 +285,8 @@ struct emu_cluster {
 };
 
 /* A launch.  While it runs, only `stop`, the result and the findings change. */
+/* `again`: this cluster has only polled since it asked last. */
+typedef bool emu_may_change(void *data, bool again);
 struct emu_grid {
     const struct emu_function *entry;
     const struct emu_module   *module;
@@ -306,8 +309,8 @@ struct emu_grid {
     bool                       explicit_cluster;
     uint32_t                   unreachable; /* bits of the devices whose memory it may not access */
     /* All clusters only poll: may something outside the grid still change what they poll?  NULL: nothing may. */
-    bool (*may_change)(void *data);
-    void *may_change_data;
+    emu_may_change *may_change;
+    void           *may_change_data;
 };
 
 /* ---- for exec functions --------------------------------------------------------------------------- */

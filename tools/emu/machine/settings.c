@@ -231,7 +231,8 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
            read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) &&
-           read_number("PATIENCE", 0, 86400, false, &out->patience, line, cap) && read_async(out, line, cap) &&
+           read_number("PATIENCE", 0, 86400, false, &out->patience, line, cap) &&
+           read_number("DELAY", 0, 10000, false, &out->delay, line, cap) && read_async(out, line, cap) &&
            read_errors(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap) &&
            read_log(out, line, cap);
 }

@@ -17,6 +17,8 @@
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
  *   PTXPACK_EMU_PATIENCE=10      seconds that a kernel may poll what other streams, devices or the host write, while no
  *                                other work begins or ends
+ *   PTXPACK_EMU_DELAY=0          milliseconds by which each piece of work of a stream may begin late, at random; more than 0
+ *                                makes all work asynchronous, so that streams that lack an event between them show it
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
  *
@@ -58,6 +60,7 @@ struct emu_settings {
     bool                  errors_of_launches; /* they do not break the context            */
     uint64_t              budget;
     uint64_t              patience; /* seconds                                */
+    uint64_t              delay;    /* milliseconds                           */
     const char           *log_path; /* NULL: standard error                   */
     const char           *faults;   /* NULL: none                             */
 };

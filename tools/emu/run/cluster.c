@@ -189,6 +189,7 @@ bool emu_cluster_begin(struct emu_cluster *c, uint32_t id, struct emu_count *cou
     c->id = id;
     c->changes = 1;
     c->executed = c->polls = c->expiries = 0;
+    c->waits = false;
     c->counted_idle = false;
     c->ended_seen = 0;
     c->barrier_arrived = c->barrier_generation = 0;
@@ -349,6 +350,8 @@ enum emu_turn emu_cluster_run(struct emu_cluster *c, uint64_t quantum)
         c->executed += ran;
         if (finished(c))
             return EMU_TURN_DONE;
+        if (c->changes != changes || ran >= WORKING)
+            c->waits = false;
         if (c->changes != changes)
             c->polls = c->expiries = 0;
         else if (ran && !spun)

@@ -209,10 +209,12 @@ static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
 /* It polls until something outside changes what it reads, or nothing can. */
 static void poll_on(struct emu_grid *g, struct emu_cluster *c)
 {
-    if (g->may_change != NULL && g->may_change(g->may_change_data))
-        c->polls = 0;
-    else
+    if (g->may_change == NULL || !g->may_change(g->may_change_data, c->waits)) {
         emu_cluster_deadlock(c);
+        return;
+    }
+    c->polls = 0;
+    c->waits = true;
 }
 
 static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster **spare)
