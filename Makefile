@@ -46,7 +46,7 @@ PUBLIC_HEADERS := cache/cache.h \
     $(addprefix loader/,version.h status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
     $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
-    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h gemm/gemm.h vector/vector.h) \
+    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h parallel/parallel.h gemm/gemm.h vector/vector.h) \
     tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))
@@ -79,6 +79,8 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
 $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
+# What runs once for each kernel, and parallel launches, which wait for copies: as small as they can be, 2 % of the library.
+$(call objects,$(call sources,host/parallel loader/build loader/compile cache/prebuilt)): override CFLAGS += -Os
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<

@@ -151,6 +151,11 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
       (void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))                            \
     X(cuMemcpyDtoDAsync, 3020, "_v2", REQUIRED,                                                                \
       (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st * stream))               \
+    X(cuMemcpyPeerAsync, 4000, "", OPTIONAL,                                                                   \
+      (ptxpack_deviceptr to, struct CUctx_st * to_context, ptxpack_deviceptr from,                             \
+       struct CUctx_st * from_context, size_t bytes, struct CUstream_st * stream))                             \
+    X(cuDeviceCanAccessPeer, 4000, "", OPTIONAL, (int *can, int device, int peer))                             \
+    X(cuCtxEnablePeerAccess, 4000, "", OPTIONAL, (struct CUctx_st * peer, unsigned int flags))                 \
     X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))            \
     X(cuMemsetD16, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned short value, size_t count))          \
     X(cuMemsetD32, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned int value, size_t count))            \
