@@ -33,7 +33,8 @@ sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
 TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands notation workbench problem problem/hooks bench bench/serving))
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
-EMU_SRC   := $(filter-out $(RUNTIME_SRC),$(call sources,tools/emu/*))
+NCCL_SRC  := $(call sources,tools/emu/nccl)
+EMU_SRC   := $(filter-out $(RUNTIME_SRC) $(NCCL_SRC),$(call sources,tools/emu/*))
 CHECK_SRC := $(call sources,tests/check tests/check/* tests/support)
 # Each file is a program, except the fakes of libraries and the file that records data on a GPU.
 TEST_SRC  := $(filter-out tests/check/% tests/support/% tests/fake/% tests/data/%,$(call sources,tests/* tests/*/*))
@@ -54,6 +55,7 @@ LIB_OBJ   := $(call objects,$(LIB_SRC)) $(B)/pack_files.o $(B)/pack_identity.o
 TOOLS_OBJ := $(call objects,$(TOOLS_SRC))
 EMU_OBJ   := $(call objects,$(EMU_SRC))
 RUNTIME_OBJ := $(call objects,$(RUNTIME_SRC))
+NCCL_OBJ  := $(call objects,$(NCCL_SRC)) $(B)/tools/emu/compute/float_format.o
 CHECK_OBJ := $(call objects,$(CHECK_SRC))
 # tests/host/layout/coord.c becomes build/tests/host-layout-coord, beside the fake libraries.
 binary     = $(B)/tests/$(subst /,-,$(patsubst tests/%.c,%,$(1)))
@@ -153,7 +155,12 @@ $(B)/emulated/libcudart.so.13: $(RUNTIME_OBJ) tools/emu/runtime/exports.map $(B)
 	$(SAY) LINK $@
 	$(Q)$(call SHARED,libcudart.so.13) -Wl,--version-script=tools/emu/runtime/exports.map -Wl,-rpath,'$$ORIGIN' $(RUNTIME_OBJ) \
 	  $(B)/emulated/libcuda.so.1 -lpthread -o $@
-emulated-libcuda: $(B)/emulated/libcuda.so.1 $(B)/emulated/libcudart.so.13  ## build the emulated libcuda.so.1 and libcudart.so.13, in build/emulated/
+# NCCL for the emulated driver that a program has loaded, under whatever name.
+$(B)/emulated/libnccl.so.2: $(NCCL_OBJ)
+	@mkdir -p $(@D)
+	$(SAY) LINK $@
+	$(Q)$(call SHARED,libnccl.so.2) $^ $(LDLIBS) -o $@
+emulated-libcuda: $(addprefix $(B)/emulated/,libcuda.so.1 libcudart.so.13 libnccl.so.2)  ## build the emulated libcuda.so.1, libcudart.so.13 and libnccl.so.2, in build/emulated/
 $(B)/libptxpack.a: $(LIB_OBJ)
 $(B)/libptxpack-emu.a: $(EMU_OBJ)
 $(B)/libtools.a: $(filter-out $(B)/tools/main.o,$(TOOLS_OBJ))
@@ -216,7 +223,7 @@ check: all $(B)/ptxpack-check  ## run only the device checker: every kernel agai
 format:  ## format every C file as .clang-format says
 	@sh tests/house/format.sh --apply
 
--include $(patsubst %.o,%.d,$(LIB_OBJ) $(EMU_OBJ) $(RUNTIME_OBJ) $(TOOLS_OBJ) $(CHECK_OBJ) $(call objects,$(TEST_SRC) $(RECORD) tests/fake/loader.c))
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(EMU_OBJ) $(RUNTIME_OBJ) $(NCCL_OBJ) $(TOOLS_OBJ) $(CHECK_OBJ) $(call objects,$(TEST_SRC) $(RECORD) tests/fake/loader.c))
 -include $(FAKES:%=%.d)
 
 # ---- what is needed from the distribution -------------------------------------------------------------

@@ -60,7 +60,7 @@ static inline const char *emu_fresh_library(void)
         strcpy(strrchr(program, '/'), "/libptxpack-emu.so");
         library = program;
     }
-    snprintf(copy, sizeof copy, "%s/emu-%u.so", emu_folder, count++);
+    snprintf(copy, sizeof copy, "%s/emu-%d-%u.so", emu_folder, (int)getpid(), count++); /* processes fork */
     snprintf(command, sizeof command, "cp '%s' '%s'", library, copy);
     assert_int_equal(system(command), 0);
     return copy;
@@ -69,8 +69,9 @@ static inline const char *emu_fresh_library(void)
 /* Sets the environment to exactly these PTXPACK_EMU_ variables, separated by spaces. */
 static inline void emu_environment(const char *words)
 {
-    static const char *const names[] = {"SM",   "SMS",   "MEMORY", "SHARED", "DRIVER", "DEVICES", "THREADS",
-                                        "SEED", "ASYNC", "JUDGE",  "BUDGET", "FAULT",  "LOG",     "ERRORS"};
+    static const char *const names[] = {"SM",      "SMS",     "MEMORY", "SHARED", "DRIVER",
+                                        "DEVICES", "THREADS", "SEED",   "ASYNC",  "JUDGE",
+                                        "BUDGET",  "FAULT",   "LOG",    "ERRORS", "PATIENCE"};
     char                     name[64], copy[512], *save = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(name, sizeof name, "PTXPACK_EMU_%s", names[i]);

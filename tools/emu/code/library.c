@@ -118,10 +118,22 @@ api_result cuLibraryLoadFromFile(struct CUlib_st **library, const char *path, un
     return result;
 }
 
+/* A context that has a module of the library, and work that has not ended; NULL: there is none. */
+static struct api_context *busy_context(const struct api_library *l)
+{
+    for (struct api_handle *h = api_handle_next(API_KIND_MODULE, NULL); h != NULL;
+         h = api_handle_next(API_KIND_MODULE, h))
+        if (h->owner == &l->handle && api_context_busy(h->context))
+            return h->context;
+    return NULL;
+}
+
 api_result cuLibraryUnload(struct CUlib_st *library)
 {
     API_ENTER(API_INIT | API_UNSAFE);
-    struct api_library *l = library_of(library);
+    struct api_library *l;
+    while ((l = library_of(library)) != NULL && busy_context(l) != NULL)
+        api_finish_context(busy_context(l));
     API_WANT(l, API_INVALID_HANDLE);
     api_handle_delete(&l->handle);
     return API_OK;

@@ -114,6 +114,9 @@ api_result cuModuleUnload(struct CUmod_st *module)
     struct api_module *m = module_of(module);
     API_WANT(m, API_INVALID_HANDLE);
     API_WANT(!m->handle.owner, API_NOT_PERMITTED); /* the library owns it and frees it */
+    api_finish_context(m->handle.context);
+    m = module_of(module);
+    API_WANT(m, API_INVALID_HANDLE);
     api_result sticky = m->handle.context->sticky; /* reported even for this call */
     api_handle_delete(&m->handle);
     return sticky;

@@ -10,12 +10,13 @@
  *
  * A call takes the driver's only lock, finds its context, and returns the sticky error of that context if it
  * has one, so that the called functions are plain sequential code.  Work is done when it is enqueued, on the
- * caller's thread.
+ * caller's thread, or goes to a queue (queue.c).
  *
  * Handles   one table has all live objects.  A handle is looked up there before it is used, so that a stale or
  *           foreign handle gives an error. */
 #ifndef EMU_API_H
 #define EMU_API_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include "layouts.h"
 #include "tools/emu/run/grid.h"
@@ -62,6 +63,15 @@ void       api_leave(struct api_call *call);
 
 /* The settings; never NULL after api_enter. */
 const struct emu_settings *api_settings(void);
+/* Has this process, not a parent of it, called cuInit? */
+bool api_is_initialised(void);
+
+/* The driver's lock, for queue.c: work that runs without it, and waiting for the end of such work.  api_wait_moved
+ * releases the lock until api_moved is called, or the time is over. */
+void api_lock(void);
+void api_unlock(void);
+void api_moved(void);
+void api_wait_moved(long nanoseconds);
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
 enum api_kind {
@@ -125,6 +135,9 @@ struct api_context {
     struct api_stream *legacy, *per_thread; /* the default streams */
     struct judge_grid *kept; /* what the judge keeps of the last kernel for one that may overlap with it ... */
     uint64_t           kept_stream; /* ... in the same stream */
+    uint64_t           works_ended; /* counts api_work_ended */
+    bool               running;     /* a kernel from a queue */
+    atomic_bool        ending;      /* it is being deleted */
 };
 
 /* The state of a thread. */
@@ -165,8 +178,14 @@ enum api_work_kind { /* CUgraphNodeType */
                      API_WORK_GRAPH,
                      API_WORK_EMPTY,
                      API_WORK_WAIT_EVENT,
-                     API_WORK_RECORD_EVENT
+                     API_WORK_RECORD_EVENT,
+                     API_WORK_MEMORY_OPERATIONS = 12,
+                     API_WORK_WRITE_VALUE = API_WORK_MEMORY_OPERATIONS,
+                     API_WORK_WAIT_VALUE, /* from here on: of the emulated driver */
+                     API_WORK_FREE,
+                     API_WORK_TASK
 };
+struct ptxpack_emu_task;
 struct api_side {
     uint64_t address;
     size_t   pitch, slice;
@@ -202,7 +221,17 @@ struct api_work {
         struct {
             struct api_event *event;
             uint64_t          id;
+            uint64_t          ticket; /* which record of it; 0: the last one when the work begins */
         } event;
+        struct {
+            uint64_t     address, value;
+            unsigned int flags;
+            bool         wide; /* 64 bits */
+        } value;
+        struct {
+            const struct ptxpack_emu_task *hooks;
+            void                          *operation, *run; /* run: of an item in a queue */
+        } task;
     } as;
 };
 /* Check it as far as possible before it runs. */
@@ -210,14 +239,55 @@ api_result api_work_check(const struct api_work *work);
 /* Do it now.  A failure on the device becomes the context's sticky error and is not returned here, unless
  * PTXPACK_EMU_ERRORS says that it is the launch's. */
 api_result api_work_run(const struct api_work *work, const struct api_stream *stream);
+/* A kernel, without the lock; the launch asks may_change where it only polls. */
+api_result api_work_run_kernel(const struct api_work *work, const struct api_stream *stream,
+                               bool (*may_change)(void *data), void                 *data);
+/* A function of the host, which may not call the driver. */
+void api_work_call(const struct api_work *work, api_result sticky);
+/* Does it wait for something that the streams before it do not imply?  Then it must not hold up its caller. */
+bool api_work_waits(const struct api_work *work);
+/* May it run now?  Only its stream holds it up otherwise. */
+bool api_work_ready(const struct api_work *work);
+/* The comparison of a memory operation. */
+bool api_value_reached(const struct api_work *work);
+void api_value_write(const struct api_work *work);
 /* All work so far has ended, or the next kernel cannot begin before it has: the judge forgets it. */
 void       api_work_ended(struct api_context *context);
 api_result api_work_clone(struct api_work *to, const struct api_work *from);
 void       api_work_clear(struct api_work *work);
 /* A copy as described to cuMemcpy3D. */
 api_result api_copy_work(const struct CUDA_MEMCPY3D_st *copy, struct api_work *work);
-/* Give the work to a stream: it is done now, or recorded if the stream is captured.  Clears *work. */
+/* Give the work to a stream: it is done now, queued, or recorded if the stream is captured.  Clears *work. */
 api_result api_submit(struct api_stream *stream, struct api_work *work);
+/* The same, but for the checks and the capture. */
+api_result api_do_or_queue(struct api_stream *stream, struct api_work *work);
+
+/* Of API_WORK_TASK (task.h).  True: the run has ended; *moved: it did something. */
+bool       api_task_step(struct api_work *work, bool *moved);
+api_result api_task_begin(struct api_work *work);
+void       api_task_clear(struct api_work *work);
+void       api_task_clone(struct api_work *work);
+
+/* ---- queues -------------------------------------------------------------------------------------------- */
+/* Must it go to a queue, or may it be done at once? */
+bool api_must_queue(const struct api_work *work);
+/* Takes over the work of other kinds than graphs, unless it fails. */
+api_result api_enqueue(struct api_stream *stream, struct api_work *work);
+/* Do all that is ready. */
+void api_progress(void);
+/* Is there work that cuStreamSynchronize waits for? */
+bool api_stream_busy(const struct api_stream *stream);
+bool api_context_busy(const struct api_context *context);
+/* Is this record of the event still in a queue? */
+bool api_event_pending(const void *event, uint64_t id, uint64_t ticket);
+/* Wait until the work of a stream, or of all streams of a context, has ended.  Other calls may run meanwhile.  Returns
+ * an error of that work which no call has returned yet, or the context's sticky one. */
+api_result api_finish_stream(struct api_stream *stream);
+api_result api_finish_context(struct api_context *context);
+/* Progress, and wait for something to end, a little. */
+void api_pause(void);
+/* Drop what a context has enqueued, and wait for what runs. */
+void api_abandon(struct api_context *context);
 
 /* ---- streams, events, captures ------------------------------------------------------------------------- */
 struct api_nodes {
@@ -229,13 +299,18 @@ struct api_stream {
     unsigned int        flags;
     int                 priority;
     bool                legacy;
-    struct api_capture *capture; /* NULL: work is done, not recorded */
-    struct api_nodes    tips;    /* the nodes on which the next one will depend */
+    struct api_capture *capture;      /* NULL: work is done, not recorded */
+    struct api_nodes    tips;         /* the nodes on which the next one will depend */
+    struct api_item    *first, *last; /* of the queue */
+    bool                running;      /* the first one runs */
+    bool                destroyed;    /* it lives on until the queue is empty */
+    api_result          late;         /* an error of an item, for the call that waits for it */
 };
 struct api_event {
     struct api_handle handle;
     unsigned int      flags;
     bool              recorded;
+    uint64_t          records;     /* calls that recorded it: the tickets */
     uint64_t          nanoseconds; /* when */
     uint64_t          capture_id;  /* id of the capture that recorded it last; 0: none */
     struct api_nodes  tips;
@@ -243,6 +318,8 @@ struct api_event {
 /* A stream of the call's context: 0, 1 (legacy), 2 (per thread), or a created one. */
 api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);
+/* A new ticket for a record of the event; 1 if the event was deleted. */
+uint64_t api_event_ticket(const struct api_work *record);
 
 struct api_capture {
     uint64_t            id;

@@ -42,6 +42,7 @@ static void forget_captures(const struct api_context *context)
 
 void api_context_delete(struct api_context *context)
 {
+    api_abandon(context);
     forget_captures(context);
     api_peer_forget(context);
     api_work_ended(context);
@@ -277,7 +278,7 @@ static api_result synchronize(struct CUctx_st *handle)
     API_TRY(context->sticky);
     API_TRY(api_capture_forbids_wait(context, NULL));
     api_work_ended(context);
-    return API_OK;
+    return api_finish_context(context);
 }
 
 api_result cuCtxGetDevice(int *device)

@@ -5,8 +5,14 @@ enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_UNIFIED = 4 }; /* CUmemorytype */
 
 static uint64_t address_of(const void *host) { return (uint64_t)(uintptr_t)host; }
 
-/* Which side must be device memory; the other side may be any memory. */
-enum { TO_DEVICE = 1, FROM_DEVICE = 2 };
+/* Which side must be device memory; the other side may be any memory.  NOW: the call returns when it is done. */
+enum { TO_DEVICE = 1, FROM_DEVICE = 2, NOW = 4 };
+
+/* Memory of the host that the driver does not know: it is the caller's again when the call returns. */
+static bool is_pageable(const struct api_side *side)
+{
+    return api_memory_of(side->address, 1) == API_MEMORY_HOST;
+}
 
 static api_result submit_copy(struct api_context *context, const struct api_work *copy, unsigned int sides,
                               struct api_stream *stream)
@@ -20,7 +26,10 @@ static api_result submit_copy(struct api_context *context, const struct api_work
         API_WANT(api_memory_of(work.as.copy.to.address, 1) == API_MEMORY_DEVICE, API_INVALID_VALUE);
     if (sides & FROM_DEVICE)
         API_WANT(api_memory_of(work.as.copy.from.address, 1) == API_MEMORY_DEVICE, API_INVALID_VALUE);
-    return api_submit(stream, &work);
+    const bool wait = (sides & NOW || is_pageable(&work.as.copy.to) || is_pageable(&work.as.copy.from)) &&
+                      stream->capture == NULL;
+    API_TRY(api_submit(stream, &work));
+    return wait && api_stream_busy(stream) ? api_finish_stream(stream) : API_OK;
 }
 
 static api_result line(struct api_context *context, uint64_t to, uint64_t from, size_t bytes,
@@ -35,7 +44,7 @@ static api_result line(struct api_context *context, uint64_t to, uint64_t from, 
 static api_result line_now(struct api_context *context, uint64_t to, uint64_t from, size_t bytes,
                            unsigned int sides)
 {
-    return line(context, to, from, bytes, sides, context->legacy);
+    return line(context, to, from, bytes, sides | NOW, context->legacy);
 }
 
 static api_result line_in(struct api_context *context, uint64_t to, uint64_t from, size_t bytes,
@@ -143,18 +152,18 @@ static api_result volume(const struct CUDA_MEMCPY3D_st *p, struct api_work *work
 }
 
 static api_result copy_volume(struct api_context *context, const struct CUDA_MEMCPY3D_st *p,
-                              struct CUstream_st *handle)
+                              struct CUstream_st *handle, unsigned int now)
 {
     struct api_stream *stream = NULL;
     struct api_work    work;
     unsigned int       sides = 0;
     API_TRY(volume(p, &work, &sides));
     API_TRY(api_stream_get(context, handle, &stream));
-    return submit_copy(context, &work, sides, stream);
+    return submit_copy(context, &work, sides | now, stream);
 }
 
 static api_result copy_plane(struct api_context *context, const struct CUDA_MEMCPY2D_st *p,
-                             struct CUstream_st *handle)
+                             struct CUstream_st *handle, unsigned int now)
 {
     API_WANT(p, API_INVALID_VALUE);
     const struct CUDA_MEMCPY3D_st whole = {.srcXInBytes = p->srcXInBytes,
@@ -172,28 +181,28 @@ static api_result copy_plane(struct api_context *context, const struct CUDA_MEMC
                                            .WidthInBytes = p->WidthInBytes,
                                            .Height = p->Height,
                                            .Depth = 1};
-    return copy_volume(context, &whole, handle);
+    return copy_volume(context, &whole, handle, now);
 }
 
 api_result cuMemcpy2D_v2(const struct CUDA_MEMCPY2D_st *copy)
 {
-    API_CALL(API_CONTEXT, copy_plane(call.context, copy, NULL));
+    API_CALL(API_CONTEXT, copy_plane(call.context, copy, NULL, NOW));
 }
 api_result cuMemcpy2DUnaligned_v2(const struct CUDA_MEMCPY2D_st *copy)
 {
-    API_CALL(API_CONTEXT, copy_plane(call.context, copy, NULL));
+    API_CALL(API_CONTEXT, copy_plane(call.context, copy, NULL, NOW));
 }
 api_result cuMemcpy2DAsync_v2(const struct CUDA_MEMCPY2D_st *copy, struct CUstream_st *stream)
 {
-    API_CALL(API_CONTEXT, copy_plane(call.context, copy, stream));
+    API_CALL(API_CONTEXT, copy_plane(call.context, copy, stream, 0));
 }
 api_result cuMemcpy3D_v2(const struct CUDA_MEMCPY3D_st *copy)
 {
-    API_CALL(API_CONTEXT, copy_volume(call.context, copy, NULL));
+    API_CALL(API_CONTEXT, copy_volume(call.context, copy, NULL, NOW));
 }
 api_result cuMemcpy3DAsync_v2(const struct CUDA_MEMCPY3D_st *copy, struct CUstream_st *stream)
 {
-    API_CALL(API_CONTEXT, copy_volume(call.context, copy, stream));
+    API_CALL(API_CONTEXT, copy_volume(call.context, copy, stream, 0));
 }
 
 api_result api_copy_work(const struct CUDA_MEMCPY3D_st *p, struct api_work *work)

@@ -33,19 +33,44 @@ static api_result record(struct api_context *context, struct CUevent_st *handle,
     if (s->capture != NULL && flags == RECORD_EXTERNAL) {
         struct api_work work = {.kind = API_WORK_RECORD_EVENT,
                                 .context = context,
-                                .as.event = {e, e->handle.id}};
+                                .as.event = {.event = e, .id = e->handle.id}};
         return api_submit(s, &work);
     }
     if (s->capture != NULL)
         return api_capture_record(s, e);
     if (s->legacy)
         API_TRY(api_capture_forbids_legacy(context));
-    api_event_stamp(e);
+    struct api_work work = {.kind = API_WORK_RECORD_EVENT,
+                            .context = context,
+                            .as.event = {e, e->handle.id, ++e->records}};
+    e->capture_id = 0;
+    if (api_must_queue(&work))
+        return api_enqueue(s, &work);
+    api_event_stamp(e); /* a kernel may still overlap with the one before it */
     return API_OK;
 }
 
+uint64_t api_event_ticket(const struct api_work *record)
+{
+    struct api_event *e = (struct api_event *)api_handle_same(API_KIND_EVENT, record->as.event.event,
+                                                              record->as.event.id);
+    return e != NULL ? ++e->records : 1;
+}
+
+static bool is_pending(const struct api_event *e) { return api_event_pending(e, e->handle.id, e->records); }
+
+/* Until the last record of it has been reached, or it is deleted. */
+static api_result wait_for_record(struct api_event *e)
+{
+    const uint64_t id = e->handle.id, ticket = e->records;
+    while (api_event_pending(e, id, ticket))
+        api_pause();
+    e = (struct api_event *)api_handle_same(API_KIND_EVENT, e, id);
+    return e != NULL ? e->handle.context->sticky : API_OK;
+}
+
 /* An event that was never recorded counts as completed. */
-static api_result wait_for(struct CUevent_st *handle)
+static api_result wait_for(struct CUevent_st *handle, bool query)
 {
     struct api_event *e = event_of(handle);
     API_WANT(e, API_INVALID_HANDLE);
@@ -53,18 +78,23 @@ static api_result wait_for(struct CUevent_st *handle)
     if (e->capture_id)
         return api_capture_forbids_event(e);
     API_TRY(api_capture_forbids());
+    if (query && is_pending(e))
+        api_progress();
+    if (query && is_pending(e))
+        return API_NOT_READY;
     api_work_ended(e->handle.context);
-    return API_OK;
+    return wait_for_record(e);
 }
 
 static api_result elapsed(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
 {
     struct api_event *a = event_of(from), *b = event_of(to);
     API_WANT(milliseconds, API_INVALID_VALUE);
-    API_WANT(a && b && a->recorded && b->recorded, API_INVALID_HANDLE);
+    API_WANT(a && b && (a->recorded || a->records) && (b->recorded || b->records), API_INVALID_HANDLE);
     API_WANT(!((a->flags | b->flags) & DISABLE_TIMING), API_INVALID_HANDLE);
     if (a->capture_id || b->capture_id)
         return api_capture_forbids_event(a->capture_id ? a : b);
+    API_WANT(!is_pending(a) && !is_pending(b), API_NOT_READY);
     *milliseconds = (float)((double)(int64_t)(b->nanoseconds - a->nanoseconds) / 1e6);
     return API_OK;
 }
@@ -100,8 +130,8 @@ api_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st *
 {
     API_CALL(API_CONTEXT, record(call.context, event, stream, flags));
 }
-api_result cuEventQuery(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event)); }
-api_result cuEventSynchronize(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event)); }
+api_result cuEventQuery(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event, true)); }
+api_result cuEventSynchronize(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event, false)); }
 api_result cuEventElapsedTime(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
 {
     API_CALL(API_CONTEXT, elapsed(milliseconds, from, to));

@@ -360,7 +360,9 @@ api_result cuGraphNodeGetType(struct CUgraphNode_st *handle, unsigned int *type)
     API_ENTER(API_INIT);
     const struct api_node *node = (const struct api_node *)api_handle_get(API_KIND_NODE, handle);
     API_WANT(node && type, API_INVALID_VALUE);
-    *type = node->work.kind;
+    *type = node->work.kind == API_WORK_WAIT_VALUE ? API_WORK_MEMORY_OPERATIONS
+            : node->work.kind == API_WORK_TASK     ? API_WORK_KERNEL /* what NCCL's are */
+                                                   : node->work.kind;
     return API_OK;
 }
 

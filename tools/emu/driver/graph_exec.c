@@ -204,14 +204,14 @@ api_result cuGraphInstantiateWithParams(struct CUgraphExec_st **exec, struct CUg
 api_result cuGraphLaunch(struct CUgraphExec_st *handle, struct CUstream_st *stream)
 {
     API_ENTER(API_CONTEXT);
-    const struct api_exec *exec = exec_of(handle);
-    struct api_stream     *s = NULL;
+    struct api_exec   *exec = exec_of(handle);
+    struct api_stream *s = NULL;
     API_WANT(exec, API_INVALID_VALUE);
     API_TRY(api_stream_get(call.context, stream, &s));
     if (s->capture == NULL) {
         if (s->legacy)
             API_TRY(api_capture_forbids_legacy(call.context));
-        return api_work_run(&exec->work, s);
+        return api_do_or_queue(s, &exec->work);
     }
     struct api_work work;
     API_TRY(api_work_clone(&work, &exec->work));

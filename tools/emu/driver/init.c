@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 #include "api.h"
 #include "tools/emu/judge/report.h"
@@ -47,6 +48,23 @@ void api_leave(struct api_call *call)
 {
     if (call->entered)
         pthread_mutex_unlock(&lock);
+}
+
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+
+bool api_is_initialised(void) { return atomic_load(&initialised_by) == (long)getpid(); }
+void api_lock(void) { pthread_mutex_lock(&lock); }
+void api_unlock(void) { pthread_mutex_unlock(&lock); }
+void api_moved(void) { pthread_cond_broadcast(&moved); }
+
+void api_wait_moved(long nanoseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += nanoseconds;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&moved, &lock, &until);
 }
 
 /* ---- initialisation ------------------------------------------------------------------------------------ */

@@ -121,9 +121,19 @@ api_result cuMemAllocAsync(api_address *address, size_t bytes, struct CUstream_s
     return alloc(call.context, EMU_MEMORY_DEVICE, address, bytes);
 }
 
+/* Freeing waits for the work of the context that owns the memory, as a GPU does. */
+static void finish_owner(uint64_t address)
+{
+    struct emu_allocation found;
+    if (emu_arena_find(address, &found) && found.context != NULL)
+        api_finish_context((struct api_context *)found.context);
+}
+
 api_result cuMemFree_v2(api_address address)
 {
-    API_CALL(API_CONTEXT | API_UNSAFE, api_memory_free(call.context, address));
+    API_ENTER(API_CONTEXT | API_UNSAFE);
+    finish_owner(address);
+    return api_memory_free(call.context, address);
 }
 
 api_result cuMemFreeAsync(api_address address, struct CUstream_st *handle)
@@ -132,7 +142,8 @@ api_result cuMemFreeAsync(api_address address, struct CUstream_st *handle)
     struct api_stream *stream = NULL;
     API_TRY(api_stream_get(call.context, handle, &stream));
     API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
-    return api_memory_free(call.context, address);
+    struct api_work work = {.kind = API_WORK_FREE, .context = call.context, .as.value.address = address};
+    return api_stream_busy(stream) ? api_enqueue(stream, &work) : api_memory_free(call.context, address);
 }
 
 api_result cuMemAllocHost_v2(void **address, size_t bytes)
@@ -147,6 +158,7 @@ api_result cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
 api_result cuMemFreeHost(void *address)
 {
     API_ENTER(API_CONTEXT | API_UNSAFE);
+    finish_owner((uint64_t)(uintptr_t)address);
     return address != NULL ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
 }
 

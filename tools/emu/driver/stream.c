@@ -1,4 +1,4 @@
-/* stream.c - streams: work is done when it is enqueued, so that a stream is always idle. */
+/* stream.c - streams: making and destroying them, waiting for them, and what they call. */
 #include <stdlib.h>
 #include "api.h"
 
@@ -8,7 +8,7 @@ api_result api_stream_get(struct api_context *context, struct CUstream_st *handl
     *stream = number <= 1 ? context->legacy : number == 2 ? context->per_thread : NULL;
     if (*stream == NULL)
         *stream = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
-    API_WANT(*stream, API_INVALID_HANDLE);
+    API_WANT(*stream && !(*stream)->destroyed, API_INVALID_HANDLE);
     return (*stream)->handle.context == context ? API_OK : API_INVALID_CONTEXT;
 }
 
@@ -35,14 +35,18 @@ static api_result create(struct api_context *context, struct CUstream_st **out, 
     return API_OK;
 }
 
-static api_result wait_idle(struct api_context *context, struct CUstream_st *handle)
+static api_result wait_idle(struct api_context *context, struct CUstream_st *handle, bool query)
 {
     struct api_stream *s = NULL;
     API_TRY(any_stream(context, handle, &s));
     API_TRY(api_capture_forbids_wait(s->handle.context, s));
     API_TRY(api_capture_forbids());
+    if (query && api_stream_busy(s))
+        api_progress();
+    if (query && api_stream_busy(s))
+        return API_NOT_READY;
     api_work_ended(s->handle.context);
-    return API_OK;
+    return api_finish_stream(s);
 }
 
 static api_result call_host(struct api_context *context, struct CUstream_st *handle,
@@ -91,17 +95,22 @@ api_result cuStreamDestroy_v2(struct CUstream_st *stream)
 {
     API_ENTER(API_INIT);
     struct api_stream *s = (struct api_stream *)api_handle_get(API_KIND_STREAM, stream);
-    API_WANT(s && s != s->handle.context->legacy && s != s->handle.context->per_thread, API_INVALID_HANDLE);
+    API_WANT(s && !s->destroyed && s != s->handle.context->legacy && s != s->handle.context->per_thread,
+             API_INVALID_HANDLE);
     api_result sticky = s->handle.context->sticky; /* reported even for this call */
     api_capture_forget(s);
-    api_handle_delete(&s->handle);
+    s->destroyed = true;
+    api_progress();
     return sticky;
 }
 
-api_result cuStreamQuery(struct CUstream_st *stream) { API_CALL(API_CONTEXT, wait_idle(call.context, stream)); }
+api_result cuStreamQuery(struct CUstream_st *stream)
+{
+    API_CALL(API_CONTEXT, wait_idle(call.context, stream, true));
+}
 api_result cuStreamSynchronize(struct CUstream_st *stream)
 {
-    API_CALL(API_CONTEXT, wait_idle(call.context, stream));
+    API_CALL(API_CONTEXT, wait_idle(call.context, stream, false));
 }
 
 api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags)
@@ -113,13 +122,17 @@ api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *even
     struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event);
     API_WANT(e, API_INVALID_HANDLE);
     if (s->capture != NULL && flags == 1) { /* external: recorded as a node */
-        struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = call.context};
+        struct api_work work = {.kind = API_WORK_WAIT_EVENT,
+                                .context = s->handle.context,
+                                .as.event = {.event = e, .id = e->handle.id}};
         return api_submit(s, &work);
     }
     if (s->capture != NULL || e->capture_id)
         return api_capture_wait(s, e);
-    api_work_ended(s->handle.context); /* the next kernel does not follow a kernel */
-    return API_OK;
+    struct api_work work = {.kind = API_WORK_WAIT_EVENT,
+                            .context = s->handle.context,
+                            .as.event = {e, e->handle.id, e->records}};
+    return api_do_or_queue(s, &work);
 }
 
 api_result cuStreamAddCallback(struct CUstream_st *stream, api_stream_callback *callback, void *data,

@@ -20,6 +20,8 @@ void api_work_clear(struct api_work *work)
         free((void *)(uintptr_t)work->as.kernel.launch.parameters);
     if (work->kind == API_WORK_GRAPH)
         api_works_free(work->as.graph.items, work->as.graph.count);
+    if (work->kind == API_WORK_TASK)
+        api_task_clear(work);
     memset(work, 0, sizeof *work);
     work->kind = API_WORK_EMPTY;
 }
@@ -58,6 +60,8 @@ api_result api_work_clone(struct api_work *to, const struct api_work *from)
         result = live ? clone_kernel(to, from) : API_INVALID_HANDLE;
     } else if (from->kind == API_WORK_GRAPH) {
         result = clone_graph(to, from);
+    } else if (from->kind == API_WORK_TASK) {
+        api_task_clone(to);
     }
     if (result != API_OK)
         api_work_clear(to);
@@ -95,6 +99,14 @@ static api_result check_fill(const struct api_work *w)
     return api_memory_of(side.address, bytes) == API_MEMORY_DEVICE ? API_OK : API_INVALID_VALUE;
 }
 
+/* Of the device, or of the host and known to the driver. */
+static api_result check_value(const struct api_work *w)
+{
+    const size_t bytes = w->as.value.wide ? 8 : 4;
+    API_WANT(w->as.value.address % bytes == 0, API_INVALID_VALUE);
+    return api_memory_of(w->as.value.address, bytes) == API_MEMORY_DEVICE ? API_OK : API_INVALID_VALUE;
+}
+
 api_result api_work_check(const struct api_work *w)
 {
     switch (w->kind) {
@@ -110,7 +122,12 @@ api_result api_work_check(const struct api_work *w)
         return check_fill(w);
     case API_WORK_HOST:
         return w->as.host.function != NULL || w->as.host.callback != NULL ? API_OK : API_INVALID_VALUE;
+    case API_WORK_WRITE_VALUE:
+    case API_WORK_WAIT_VALUE:
+        return check_value(w);
     case API_WORK_GRAPH:
+    case API_WORK_FREE:
+    case API_WORK_TASK:
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
     case API_WORK_RECORD_EVENT:
@@ -120,28 +137,44 @@ api_result api_work_check(const struct api_work *w)
 }
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
-void api_work_ended(struct api_context *context) { judge_forget(&context->kept); }
+void api_work_ended(struct api_context *context)
+{
+    judge_forget(&context->kept);
+    context->works_ended++;
+}
 
 /* A kernel may overlap with the one before it in its stream, if nothing else was done in between: work in another
  * stream counts as such. */
-static unsigned int run_judged(const struct api_work *w, const struct api_stream *stream)
+static unsigned int run_judged(const struct api_work *w, const struct api_stream *stream,
+                               bool (*may_change)(void *), void                  *data)
 {
     struct api_context *context = w->context;
     struct emu_launch   launch = w->as.kernel.launch;
     if (context->kept_stream != stream->handle.id)
         api_work_ended(context);
     context->kept_stream = stream->handle.id;
-    launch.kept = api_settings()->sm >= 90 ? &context->kept : NULL;
+    struct judge_grid *kept = context->kept;
+    const uint64_t     works_ended = context->works_ended;
+    context->kept = NULL;
+    launch.kept = api_settings()->sm >= 90 ? &kept : NULL;
     launch.unreachable = ~(api_device_bit(context->device) | context->peers);
+    launch.may_change = may_change;
+    launch.may_change_data = data;
+    if (may_change != NULL)
+        api_unlock();
     unsigned int result = emu_launch_run(api_settings(), &launch);
-    if (result)
-        api_work_ended(context);
+    if (may_change != NULL)
+        api_lock();
+    if (result || works_ended != context->works_ended)
+        judge_forget(&kept);
+    context->kept = kept;
     return result;
 }
 
 /* The result of a kernel: an error stays in its context until the context is destroyed, or is that of the launch
  * alone if PTXPACK_EMU_ERRORS says so. */
-static api_result run_kernel(const struct api_work *w, const struct api_stream *stream)
+static api_result run_kernel(const struct api_work *w, const struct api_stream *stream,
+                             bool (*may_change)(void *), void                  *data)
 {
     struct api_context *context = w->context;
     const char         *faults = api_settings()->faults;
@@ -151,7 +184,7 @@ static api_result run_kernel(const struct api_work *w, const struct api_stream *
     } else if (faults_now(faults, FAULT_LAUNCH_FAILURE)) {
         context->sticky = API_LAUNCH_FAILED;
     } else {
-        api_result result = run_judged(w, stream);
+        api_result result = run_judged(w, stream, may_change, data);
         if (result == API_OUT_OF_MEMORY) { /* the context is unchanged */
             const struct emu_launch *l = &w->as.kernel.launch;
             report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads", l->entry->name,
@@ -163,6 +196,12 @@ static api_result run_kernel(const struct api_work *w, const struct api_stream *
         context->sticky = result;
     }
     return API_OK;
+}
+
+api_result api_work_run_kernel(const struct api_work *w, const struct api_stream *stream,
+                               bool (*may_change)(void *), void                  *data)
+{
+    return run_kernel(w, stream, may_change, data);
 }
 
 static void copy_row(uint64_t to, uint64_t from, size_t bytes)
@@ -208,16 +247,15 @@ static api_result run_fill(const struct api_work *w)
     return API_OK;
 }
 
-static api_result run_host(const struct api_work *w)
+void api_work_call(const struct api_work *w, api_result sticky)
 {
     struct api_thread *t = api_thread();
     t->in_callback = true;
     if (w->as.host.callback != NULL)
-        w->as.host.callback(w->as.host.stream, w->context->sticky, w->as.host.data);
+        w->as.host.callback(w->as.host.stream, sticky, w->as.host.data);
     else
         w->as.host.function(w->as.host.data);
     t->in_callback = false;
-    return API_OK;
 }
 
 /* Later items are skipped after one has broken the context. */
@@ -239,25 +277,65 @@ api_result api_work_run(const struct api_work *w, const struct api_stream *strea
         api_work_ended(w->context);
     switch (w->kind) {
     case API_WORK_KERNEL:
-        return run_kernel(w, stream);
+        return run_kernel(w, stream, NULL, NULL);
     case API_WORK_COPY:
         return run_copy(w);
     case API_WORK_FILL:
         return run_fill(w);
     case API_WORK_HOST:
-        return run_host(w);
+        api_work_call(w, w->context->sticky);
+        break;
     case API_WORK_GRAPH:
         return run_graph(w, stream);
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
-        break; /* all earlier work is done */
+    case API_WORK_WAIT_VALUE:
+    case API_WORK_TASK:
+        break; /* it was ready, or has ended */
     case API_WORK_RECORD_EVENT:
         event = (struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
-        API_WANT(event, API_INVALID_HANDLE);
-        api_event_stamp(event);
+        API_WANT(event || w->as.event.ticket,
+                 API_INVALID_HANDLE); /* in a queue, it may be destroyed meanwhile */
+        if (event != NULL)
+            api_event_stamp(event);
         break;
+    case API_WORK_WRITE_VALUE:
+        api_value_write(w);
+        break;
+    case API_WORK_FREE:
+        return api_memory_free(w->context, w->as.value.address);
     }
     return API_OK;
+}
+
+bool api_work_waits(const struct api_work *w)
+{
+    bool waits = w->kind == API_WORK_WAIT_VALUE || w->kind == API_WORK_TASK;
+    for (size_t i = 0; w->kind == API_WORK_GRAPH && !waits && i < w->as.graph.count; i++)
+        waits = api_work_waits(&w->as.graph.items[i]);
+    return waits;
+}
+
+bool api_work_ready(const struct api_work *w)
+{
+    const struct api_event *e;
+    switch (w->kind) {
+    case API_WORK_KERNEL:
+        return !w->context->running;
+    case API_WORK_WAIT_VALUE:
+        return api_value_reached(w);
+    case API_WORK_WAIT_EVENT:
+        e = (const struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
+        return !api_event_pending(w->as.event.event, w->as.event.id,
+                                  w->as.event.ticket || e == NULL ? w->as.event.ticket : e->records);
+    default:
+        return true;
+    }
+}
+
+api_result api_do_or_queue(struct api_stream *stream, struct api_work *work)
+{
+    return api_must_queue(work) ? api_enqueue(stream, work) : api_work_run(work, stream);
 }
 
 static api_result submit(struct api_stream *stream, struct api_work *work)
@@ -267,7 +345,7 @@ static api_result submit(struct api_stream *stream, struct api_work *work)
         return api_capture_add(stream, work);
     if (stream->legacy)
         API_TRY(api_capture_forbids_legacy(stream->handle.context));
-    return api_work_run(work, stream);
+    return api_do_or_queue(stream, work);
 }
 
 api_result api_submit(struct api_stream *stream, struct api_work *work)

@@ -305,6 +305,9 @@ struct emu_grid {
     uint32_t                   role_count;      /* warps of a block: rows of the counters */
     bool                       explicit_cluster;
     uint32_t                   unreachable; /* bits of the devices whose memory it may not access */
+    /* All clusters only poll: may something outside the grid still change what they poll?  NULL: nothing may. */
+    bool (*may_change)(void *data);
+    void *may_change_data;
 };
 
 /* ---- for exec functions --------------------------------------------------------------------------- */

@@ -223,13 +223,15 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
     out->host_threads = processors > 0 && processors < 256 ? (int)processors : 1;
     out->seed = 1;
     out->budget = 1ull << 33;
+    out->patience = 10;
     return read_gpu(out, line, cap) && read_int("SMS", 1, 1024, &out->sm_count, line, cap) &&
            read_number("MEMORY", 1 << 20, 1ull << 40, true, &out->memory_bytes, line, cap) &&
            read_int("DRIVER", 10000, 99990, &out->driver_version, line, cap) &&
            read_int("DEVICES", 0, 16, &out->device_count, line, cap) &&
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
-           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) && read_async(out, line, cap) &&
+           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) &&
+           read_number("PATIENCE", 0, 86400, false, &out->patience, line, cap) && read_async(out, line, cap) &&
            read_errors(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap) &&
            read_log(out, line, cap);
 }

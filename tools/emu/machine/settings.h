@@ -15,6 +15,8 @@
  *   PTXPACK_EMU_ERRORS=sticky    sticky: an error of a kernel, or a finding, breaks its context, as on a GPU; launch:
  *                                the launch returns it, and the context lives on
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
+ *   PTXPACK_EMU_PATIENCE=10      seconds that a kernel may poll what other streams, devices or the host write, while no
+ *                                other work begins or ends
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
  *
@@ -55,6 +57,7 @@ struct emu_settings {
     bool                  judge_reports_only;
     bool                  errors_of_launches; /* they do not break the context            */
     uint64_t              budget;
+    uint64_t              patience; /* seconds                                */
     const char           *log_path; /* NULL: standard error                   */
     const char           *faults;   /* NULL: none                             */
 };

@@ -10,10 +10,11 @@
 #include "warp.h"
 
 enum {
-    TURN = 256,        /* ops that a warp runs at most before the next warp                         */
-    PATIENCE = 20000,  /* successive waits that gave up without any change: a deadlock */
-    POLLING = 2000000, /* rounds of polling after which a cluster counts as one that only polls     */
-    WORKING = 128,     /* a round with more ops is more than polling                                */
+    TURN = 256,             /* ops that a warp runs at most before the next warp                         */
+    PATIENCE = 20000,       /* successive waits that gave up without any change: a deadlock */
+    POLLING = 2000000,      /* rounds of polling after which a cluster counts as one that only polls     */
+    POLLING_OUTSIDE = 1000, /* the same where something outside the launch may end it                */
+    WORKING = 128,          /* a round with more ops is more than polling                                */
     MOST_DEPTH = 1024,
     MOST_LOCAL = 512 << 10 /* bytes of local memory of a thread, all frames                             */
 };
@@ -314,7 +315,10 @@ static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
     return executed;
 }
 
-bool emu_cluster_polls(const struct emu_cluster *c) { return c->polls > POLLING; }
+bool emu_cluster_polls(const struct emu_cluster *c)
+{
+    return c->polls > (c->grid->may_change != NULL ? POLLING_OUTSIDE : POLLING);
+}
 
 /* A round made no progress (`ran`: warps ran, but only polled): an operation must complete, a wait must give
  * up, or another cluster must run.  A deadlock is reported only when all fragments are at the op that they wait

@@ -206,6 +206,15 @@ static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
     return polls && all;
 }
 
+/* It polls until something outside changes what it reads, or nothing can. */
+static void poll_on(struct emu_grid *g, struct emu_cluster *c)
+{
+    if (g->may_change != NULL && g->may_change(g->may_change_data))
+        c->polls = 0;
+    else
+        emu_cluster_deadlock(c);
+}
+
 static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster **spare)
 {
     emu_cluster_end(c);
@@ -227,7 +236,7 @@ static void run_cluster(struct emu_grid *g, struct emu_cluster *c, struct emu_cl
         enum emu_turn turn = emu_cluster_run(c, QUANTUM);
         spend(g, c, c->executed - before + 1);
         if (all_poll(g, c))
-            emu_cluster_deadlock(c);
+            poll_on(g, c);
         if (turn == EMU_TURN_DONE || g->stop) {
             finish(g, c, spare);
             return;
@@ -344,6 +353,8 @@ unsigned int emu_launch_run(const struct emu_settings *settings, const struct em
                           .dynamic_shared = launch->dynamic_shared,
                           .dependent = launch->dependent,
                           .unreachable = launch->unreachable,
+                          .may_change = launch->may_change,
+                          .may_change_data = launch->may_change_data,
                           .kept = launch->kept,
                           .work = &work};
     shape_grid(&g, &work, settings, launch);

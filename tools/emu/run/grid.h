@@ -18,6 +18,10 @@ struct emu_launch {
     struct judge_grid        *
         *kept; /* what the judge keeps of the launches before, and then of this one; NULL: nothing */
     const void *parameters; /* entry->parameter_bytes, each at its offset */
+    /* Asked on a host thread of the launch when all clusters only poll, and may wait a little: may something outside
+     * the launch change what they poll?  NULL: nothing may, and this is a deadlock. */
+    bool (*may_change)(void *data);
+    void *may_change_data;
 };
 /* Check the shape: a CUresult (1 invalid value, 701 out of resources, 720 ...), 0 when it can run. */
 unsigned int emu_launch_check(const struct emu_settings *settings, const struct emu_launch *launch);
