@@ -81,8 +81,9 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
 $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
-# What runs once for each kernel, and parallel launches, which wait for copies: as small as they can be, 2 % of the library.
-$(call objects,$(call sources,host/parallel loader/build loader/compile cache/prebuilt)): override CFLAGS += -Os
+# What runs once for each kernel or plan, and reads or prints text, is as small as it can be: 3 % of the library.
+SMALL_ROOMS := host/parallel host/attention/hooks host/attention/blocks host/gemm loader loader/build loader/compile cache/prebuilt
+$(call objects,$(call sources,$(SMALL_ROOMS)) host/layout/text.c host/layout/print_tensor.c): override CFLAGS += -Os
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<

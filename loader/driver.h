@@ -51,6 +51,7 @@ enum { /* CUresult: the values that the library distinguishes */
        PTXPACK_CU_JIT_COMPILER_NOT_FOUND = 221,
        PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
        PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
+       PTXPACK_CU_NOT_READY = 600,
        PTXPACK_CU_CONTEXT_IS_DESTROYED = 709,
        PTXPACK_CU_SYSTEM_DRIVER_MISMATCH = 803,
        PTXPACK_CU_COMPAT_NOT_SUPPORTED = 804,
@@ -168,6 +169,8 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
     X(cuStreamCreate, 2000, "", REQUIRED, (struct CUstream_st * *stream, unsigned int flags))                  \
     X(cuStreamDestroy, 4000, "_v2", REQUIRED, (struct CUstream_st * stream))                                   \
     X(cuStreamSynchronize, 2000, "", REQUIRED, (struct CUstream_st * stream))                                  \
+    X(cuStreamQuery, 2000, "", REQUIRED, (struct CUstream_st * stream))                                        \
+    X(cuEventQuery, 2000, "", REQUIRED, (struct CUevent_st * event))                                           \
     X(cuStreamWaitEvent, 3020, "", REQUIRED,                                                                   \
       (struct CUstream_st * stream, struct CUevent_st * event, unsigned int flags))                            \
     X(cuStreamBeginCapture, 10010, "_v2", OPTIONAL, (struct CUstream_st * stream, unsigned int mode))          \

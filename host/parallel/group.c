@@ -37,11 +37,27 @@ void group_leave(const ptxpack_parallel_group *g, int32_t local, bool pushed)
     ptxpack_leave(g->member[local].handle, pushed);
 }
 
+/* ---- events ------------------------------------------------------------------------------------------- */
+ptxpack_status group_record(const ptxpack_parallel_group *g, int32_t local, struct CUevent_st *event,
+                            struct CUstream_st *stream)
+{
+    ptxpack_cu_result result = ptxpack_driver_table(g->member[local].handle)->cuEventRecord(event, stream);
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "cuEventRecord");
+}
+
+ptxpack_status group_wait_for(const ptxpack_parallel_group *g, int32_t local, struct CUstream_st *stream,
+                              struct CUevent_st *event)
+{
+    ptxpack_cu_result result =
+        ptxpack_driver_table(g->member[local].handle)->cuStreamWaitEvent(stream, event, 0);
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "cuStreamWaitEvent");
+}
+
 /* ---- copies ------------------------------------------------------------------------------------------- */
 ptxpack_status group_copy(const ptxpack_parallel_group *g, int32_t to, uint64_t to_address, int32_t from,
                           uint64_t from_address, uint64_t bytes)
 {
-    const group_member          *target = &g->member[to], *source = &g->member[from];
+    const group_local_rank      *target = &g->member[to], *source = &g->member[from];
     const struct ptxpack_driver *d = ptxpack_driver_table(target->handle);
     struct CUctx_st  *there = ptxpack_context(target->handle), *here = ptxpack_context(source->handle);
     ptxpack_cu_result result = there == here
@@ -68,9 +84,20 @@ static void enable_access(const ptxpack_parallel_group *g, int32_t local)
     }
 }
 
-static ptxpack_status make_member(ptxpack_parallel_group *g, int32_t local)
+ptxpack_parallel_group *group_allocate(int32_t local)
 {
-    group_member                *member = &g->member[local];
+    ptxpack_parallel_group *g = (ptxpack_parallel_group *)calloc(1,
+                                                                 sizeof *g + (size_t)local * sizeof *g->member);
+    if (g == NULL)
+        return NULL;
+    g->ranks = g->local = local;
+    g->member = (group_local_rank *)(g + 1);
+    return g;
+}
+
+ptxpack_status group_make_member(ptxpack_parallel_group *g, int32_t local)
+{
+    group_local_rank            *member = &g->member[local];
     const struct ptxpack_driver *d = ptxpack_driver_table(member->handle);
     bool                         pushed;
     if (ptxpack_context(member->handle) != ptxpack_context(g->member[0].handle) && d->cuMemcpyPeerAsync == NULL)
@@ -81,8 +108,13 @@ static ptxpack_status make_member(ptxpack_parallel_group *g, int32_t local)
         return status;
     enable_access(g, local);
     ptxpack_cu_result result = d->cuStreamCreate(&member->copies, PTXPACK_CU_STREAM_NON_BLOCKING);
+    if (result == PTXPACK_CU_SUCCESS && g->nccl != NULL) {
+        ptxpack_deviceptr at = 0;
+        result = d->cuMemAlloc(&at, (size_t)(g->ranks + 1) * GROUP_RECORD);
+        g->records = at;
+    }
     group_leave(g, local, pushed);
-    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "cuStreamCreate");
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "a stream of the group");
 }
 
 ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, ptxpack_parallel_group **group)
@@ -100,17 +132,15 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
         if (handles[i] == NULL || ptxpack_driver_table(handles[i]) == NULL)
             return ptxpack_fail(handles[0], PTXPACK_E_ARG, "handles[%d] is %s", (int)i,
                                 handles[i] == NULL ? "NULL" : "offline");
-    ptxpack_parallel_group *g = (ptxpack_parallel_group *)calloc(1,
-                                                                 sizeof *g + (size_t)ranks * sizeof *g->member);
+    ptxpack_parallel_group *g = group_allocate(ranks);
     if (g == NULL)
         return ptxpack_fail(handles[0], PTXPACK_E_MEMORY, "out of memory for a group of %d ranks", (int)ranks);
-    g->ranks = g->local = ranks;
-    g->member = (group_member *)(g + 1);
+    g->timeout_ms = INT32_MAX;
     for (int32_t i = 0; i < ranks; i++)
         g->member[i].handle = handles[i];
     ptxpack_status status = PTXPACK_OK;
     for (int32_t i = 0; i < ranks && status == PTXPACK_OK; i++)
-        status = make_member(g, i);
+        status = group_make_member(g, i);
     if (status == PTXPACK_OK)
         *group = g;
     else
@@ -121,9 +151,14 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
 void ptxpack_parallel_free(ptxpack_parallel_group *g)
 {
     bool pushed;
+    if (g != NULL && g->own_comm && g->comm != NULL)
+        g->nccl->ncclCommDestroy(g->comm);
     for (int32_t i = 0; g != NULL && i < g->local; i++)
         if (g->member[i].copies != NULL && group_enter(g, i, &pushed) == PTXPACK_OK) {
-            ptxpack_driver_table(g->member[i].handle)->cuStreamDestroy(g->member[i].copies);
+            const struct ptxpack_driver *d = ptxpack_driver_table(g->member[i].handle);
+            d->cuStreamDestroy(g->member[i].copies);
+            if (g->records != 0)
+                d->cuMemFree(g->records);
             group_leave(g, i, pushed);
         }
     free(g);

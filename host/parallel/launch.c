@@ -41,37 +41,73 @@ static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const
     return PTXPACK_OK;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------- */
-static ptxpack_status record(const parallel_plan *plan, int32_t local, struct CUevent_st *event,
-                             struct CUstream_st *stream)
-{
-    ptxpack_cu_result result =
-        ptxpack_driver_table(plan->group->member[local].handle)->cuEventRecord(event, stream);
-    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(plan->group, local, result, "cuEventRecord");
-}
-
-static ptxpack_status wait_for(const parallel_plan *plan, int32_t local, struct CUstream_st *stream,
-                               struct CUevent_st *event)
-{
-    ptxpack_cu_result result =
-        ptxpack_driver_table(plan->group->member[local].handle)->cuStreamWaitEvent(stream, event, 0);
-    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK
-                                        : group_fail(plan->group, local, result, "cuStreamWaitEvent");
-}
-
 /* ---- copies ------------------------------------------------------------------------------------------- */
 static ptxpack_status copy_rows(const parallel_plan *plan, int32_t local, const parallel_buffers *b,
-                                const parallel_copy *copy)
+                                const parallel_copy *copy, int32_t from_local)
 {
-    const parallel_rank    *to = &plan->rank[local], *from = &plan->rank[copy->rank];
-    const parallel_buffers *source = &b[copy->rank];
+    const parallel_rank    *to = &plan->rank[local], *from = &plan->rank[from_local];
+    const parallel_buffers *source = &b[from_local];
     const int64_t           k = plan->whole.k_row, v = plan->whole.v_row;
     for (int64_t i = 0; i < plan->whole.desc.batch; i++) {
         const int64_t at = i * to->schedule->buffer_rows + copy->to, there = i * from->rows + copy->from;
-        TRY(group_copy(plan->group, local, b[local].workspace + to->k + (uint64_t)(at * k), copy->rank,
+        TRY(group_copy(plan->group, local, b[local].workspace + to->k + (uint64_t)(at * k), from_local,
                        source->k + (uint64_t)(there * k), (uint64_t)(copy->count * k)));
-        TRY(group_copy(plan->group, local, b[local].workspace + to->v + (uint64_t)(at * v), copy->rank,
+        TRY(group_copy(plan->group, local, b[local].workspace + to->v + (uint64_t)(at * v), from_local,
                        source->v + (uint64_t)(there * v), (uint64_t)(copy->count * v)));
+    }
+    return PTXPACK_OK;
+}
+
+static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
+
+/* With NCCL: keys and values of `copy`, to a rank that takes them or from the one that has them; keeps the first error. */
+static void transfer(const parallel_plan *plan, const parallel_buffers *b, const parallel_copy *copy, bool send,
+                     nccl_result *worst)
+{
+    const parallel_rank *r = &plan->rank[0];
+    const int64_t        bytes[2] = {plan->whole.k_row, plan->whole.v_row};
+    const uint64_t       shard[2] = {b->k, b->v}, buffer[2] = {b->workspace + r->k, b->workspace + r->v};
+    const nccl_table    *nccl = plan->group->nccl;
+    for (int64_t i = 0; i < plan->whole.desc.batch; i++)
+        for (int t = 0; t < 2; t++) {
+            const int64_t at = send ? i * r->rows + copy->from : i * r->schedule->buffer_rows + copy->to;
+            void         *memory = pointer((send ? shard[t] : buffer[t]) + (uint64_t)(at * bytes[t]));
+            const size_t  count = (size_t)(copy->count * bytes[t]);
+            nccl_result result = send ? nccl->ncclSend(memory, count, NCCL_INT8, copy->rank, plan->group->comm,
+                                                       plan->group->member[0].copies)
+                                      : nccl->ncclRecv(memory, count, NCCL_INT8, copy->rank, plan->group->comm,
+                                                       plan->group->member[0].copies);
+            if (*worst == NCCL_SUCCESS || *worst == NCCL_IN_PROGRESS)
+                *worst = result;
+        }
+}
+
+/* With NCCL, each step is one operation of sends and receives; two ranks name what passes between them in the same order. */
+static ptxpack_status enqueue_transfers(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const parallel_rank     *r = &plan->rank[0];
+    const parallel_schedule *s = r->schedule;
+    struct CUstream_st      *stream = plan->group->member[0].copies;
+    TRY(group_wait_for(plan->group, local, stream, r->ready));
+    plan->group->step_count = r->steps;
+    for (int32_t step = 1; step <= r->steps; step++) {
+        nccl_result worst = NCCL_SUCCESS;
+        group_step *over = &plan->group->steps[step - 1];
+        *over = (group_step){r->arrived[step], -1};
+        for (int32_t i = 0; i < s->copy_count; i++)
+            if (s->copies[i].step == step && s->copies[i].rank == plan->group->first)
+                TRY(copy_rows(plan, local, b, &s->copies[i], local));
+        TRY(group_begin(plan->group));
+        for (int32_t i = 0; i < s->copy_count; i++)
+            if (s->copies[i].step == step && s->copies[i].rank != plan->group->first) {
+                over->rank = s->copies[i].rank;
+                transfer(plan, b, &s->copies[i], false, &worst);
+            }
+        for (int32_t i = 0; i < r->send_count; i++)
+            if (r->sends[i].step == step)
+                transfer(plan, b, &r->sends[i], true, &worst);
+        TRY(group_end(plan->group, worst));
+        TRY(group_record(plan->group, local, r->arrived[step], stream));
     }
     return PTXPACK_OK;
 }
@@ -82,17 +118,21 @@ static ptxpack_status enqueue_copies(const parallel_plan *plan, int32_t local, c
 {
     const parallel_schedule *s = plan->rank[local].schedule;
     struct CUstream_st      *stream = plan->group->member[local].copies;
-    TRY(wait_for(plan, local, stream, plan->rank[local].ready));
+    if (plan->group->nccl != NULL)
+        return enqueue_transfers(plan, local, b);
+    TRY(group_wait_for(plan->group, local, stream, plan->rank[local].ready));
     for (int32_t i = 0, end; i < s->copy_count; i = end) {
         int32_t step = s->copies[i].step, first = i;
         for (end = i; end < s->copy_count && s->copies[end].step == step; end++) {
             if (first == i && s->copies[end].rank > local && s->copies[i].rank <= local)
                 first = end;
-            TRY(wait_for(plan, local, stream, plan->rank[s->copies[end].rank].ready));
+            TRY(group_wait_for(plan->group, local, stream, plan->rank[s->copies[end].rank].ready));
         }
-        for (int32_t n = 0; n < end - i; n++)
-            TRY(copy_rows(plan, local, b, &s->copies[i + (first - i + n) % (end - i)]));
-        TRY(record(plan, local, plan->rank[local].arrived[step], stream));
+        for (int32_t n = 0; n < end - i; n++) {
+            const parallel_copy *copy = &s->copies[i + (first - i + n) % (end - i)];
+            TRY(copy_rows(plan, local, b, copy, copy->rank));
+        }
+        TRY(group_record(plan->group, local, plan->rank[local].arrived[step], stream));
     }
     return PTXPACK_OK;
 }
@@ -100,11 +140,16 @@ static ptxpack_status enqueue_copies(const parallel_plan *plan, int32_t local, c
 /* A rank's stream goes on when nobody reads its shard any more. */
 static ptxpack_status wait_for_readers(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
+    if (plan->group->nccl != NULL) /* its own last step sends what others take last */
+        return plan->rank[0].steps == 0
+                   ? PTXPACK_OK
+                   : group_wait_for(plan->group, local, b->stream, plan->rank[0].arrived[plan->rank[0].steps]);
     for (int32_t reader = 0; reader < plan->local; reader++) {
         const parallel_rank *r = &plan->rank[reader];
         for (int32_t i = 0; i < r->schedule->copy_count && reader != local; i++)
             if (r->schedule->copies[i].rank == local)
-                TRY(wait_for(plan, local, b[local].stream, r->arrived[r->schedule->copies[i].step]));
+                TRY(group_wait_for(plan->group, local, b[local].stream,
+                                   r->arrived[r->schedule->copies[i].step]));
     }
     return PTXPACK_OK;
 }
@@ -155,7 +200,7 @@ static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, 
     for (int32_t i = 0; i < r->schedule->part_count; i++) {
         if (r->schedule->parts[i].step > step) {
             step = r->schedule->parts[i].step;
-            TRY(wait_for(plan, local, b->stream, r->arrived[step]));
+            TRY(group_wait_for(plan->group, local, b->stream, r->arrived[step]));
         }
         TRY(launch_part(plan, local, b, i, number[r->schedule->parts[i].chunk]++));
     }
@@ -175,7 +220,7 @@ static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, 
 /* ---- the launch --------------------------------------------------------------------------------------- */
 static ptxpack_status record_ready(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
-    return record(plan, local, plan->rank[local].ready, b[local].stream);
+    return group_record(plan->group, local, plan->rank[local].ready, b[local].stream);
 }
 
 /* What a launch does for all ranks, one after another, each in its context. */
@@ -200,6 +245,7 @@ ptxpack_status ptxpack_attention_parallel_launch(const ptxpack_attention_paralle
         return PTXPACK_MISSING(NULL, "plan");
     if (buffers == NULL)
         return PTXPACK_MISSING(plan->group->member[0].handle, "buffers");
+    TRY(group_usable(plan->group));
     for (int32_t i = 0; i < plan->local; i++)
         TRY(check_rank(plan, i, &buffers[i]));
     for (size_t stage = 0; stage < sizeof stages / sizeof stages[0]; stage++)

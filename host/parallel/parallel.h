@@ -47,6 +47,32 @@ typedef struct ptxpack_parallel_group ptxpack_parallel_group;
  *   PTXPACK_E_MEMORY, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks,
                                                     ptxpack_parallel_group **group);
+/* Make a group of several processes, or of several threads, with NCCL, which is found at run time ($PTXPACK_NCCL, else
+ * libnccl.so.2, from 2.14 on).  Each calls with its handle and its rank, which is the local one; the calls return when all have
+ * called.  The id comes from ptxpack_parallel_id on one of them and gets to the others by the program's own means.  Or take an
+ * ncclComm_t of the application, whose handle uses the same device; it is not destroyed.  The line is the handle's, of
+ * ptxpack_parallel_id ptxpack_detail(NULL).
+ *   Plans of such a group are made by all ranks together, with the same descriptors, and so are launches enqueued.  A call that
+ * waits for other ranks, and ptxpack_parallel_wait, waits at most `timeout_ms`.  If it is over, or NCCL reports an error, then
+ * the communicator is aborted, also that of the application, what waits in streams for other ranks ends, and this call and
+ * all later ones of the group return PTXPACK_E_PEER, with one line that names this rank, what it waited for, and the cause.
+ *   PTXPACK_E_ARG       rank, ranks or timeout_ms is out of its range, or the handle is offline
+ *   PTXPACK_E_NO_NCCL   there is no such library
+ *   PTXPACK_E_PEER      another rank did not join in time, or NCCL failed
+ *   PTXPACK_E_DRIVER, _E_MEMORY, _E_FORKED */
+enum { PTXPACK_PARALLEL_ID_BYTES = 128 };
+struct ncclComm; /* ncclComm_t is a pointer to it */
+PTXPACK_API ptxpack_status ptxpack_parallel_id(uint8_t id[PTXPACK_PARALLEL_ID_BYTES]);
+PTXPACK_API ptxpack_status ptxpack_parallel_join(ptxpack *handle, const uint8_t id[PTXPACK_PARALLEL_ID_BYTES],
+                                                 int32_t ranks, int32_t rank, int32_t timeout_ms,
+                                                 ptxpack_parallel_group **group);
+PTXPACK_API ptxpack_status ptxpack_parallel_communicator(ptxpack *handle, struct ncclComm *comm,
+                                                         int32_t timeout_ms, ptxpack_parallel_group **group);
+/* Wait on the host until the work in a stream of each local rank is done.  In a group of devices it waits as long as it takes.
+ *   PTXPACK_E_PEER    see above
+ *   PTXPACK_E_DRIVER, ..  a kernel or copy of a local rank failed: the line names the rank */
+PTXPACK_API ptxpack_status ptxpack_parallel_wait(ptxpack_parallel_group    *group,
+                                                 struct CUstream_st *const *streams);
 /* Free a group, after its plans and when nothing of it runs; NULL is allowed. */
 PTXPACK_API void ptxpack_parallel_free(ptxpack_parallel_group *group);
 /* How many ranks it has; how many of them are local; the first local one.  0 if `group` is NULL. */
@@ -112,6 +138,36 @@ PTXPACK_API ptxpack_parallel_way ptxpack_attention_parallel_way(const ptxpack_at
  *   PTXPACK_E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_parallel_launch(const ptxpack_attention_parallel_plan    *plan,
                                                              const ptxpack_attention_parallel_buffers *buffers);
+
+/* ---- decoding ------------------------------------------------------------------------------------------- */
+/* The keys of each sequence are divided among the ranks, token by token in any way; all ranks have the same queries.  Each
+ * attends to its own keys, all get the results of all in one small exchange, and merge them: o and the lse of every rank are
+ * those of all keys.  A rank without keys of a sequence has length 0 for it.
+ *   `desc` is the attention of one rank's keys, the same on all ranks: dense or paged k and v, of any kv_dtype, lengths,
+ * sinks (which count once), hooks (whose positions are those of the rank's own keys).  Its mask is PTXPACK_MASK_NONE: a row
+ * attends to all keys.  q is dense, without lengths; no ALiBi, bias, bits, blocks or append. */
+typedef struct ptxpack_parallel_decode_plan ptxpack_parallel_decode_plan;
+
+typedef struct ptxpack_parallel_decode_buffers {
+    uint32_t size;     /* = sizeof(ptxpack_parallel_decode_buffers), of each element */
+    uint32_t reserved; /* 0 */
+    const ptxpack_attention_buffers
+            *attention; /* in HOST memory: of the rank's keys; o and lse get the result of all ranks.
+                                                   Its workspace and launch are ignored */
+    uint64_t workspace; /* ptxpack_parallel_decode_workspace bytes, zero before the plan's first launch */
+    struct CUstream_st *stream; /* of the rank's context; NULL: its default stream */
+} ptxpack_parallel_decode_buffers;
+
+/* Codes as of ptxpack_attention_parallel_plan_create; the plan is freed before the group. */
+PTXPACK_API ptxpack_status ptxpack_parallel_decode_plan_create(ptxpack_parallel_group        *group,
+                                                               const ptxpack_attention_desc  *desc,
+                                                               ptxpack_parallel_decode_plan **plan);
+PTXPACK_API void ptxpack_parallel_decode_plan_free(ptxpack_parallel_decode_plan *plan); /* NULL is allowed */
+PTXPACK_API size_t
+ptxpack_parallel_decode_workspace(const ptxpack_parallel_decode_plan *plan); /* the same for all ranks */
+/* Enqueue it for all local ranks.  Codes as of ptxpack_attention_parallel_launch, and of ptxpack_attention_launch. */
+PTXPACK_API ptxpack_status ptxpack_parallel_decode(const ptxpack_parallel_decode_plan    *plan,
+                                                   const ptxpack_parallel_decode_buffers *buffers);
 #ifdef __cplusplus
 }
 #endif

@@ -55,6 +55,29 @@ static ptxpack_status make_merge(ptxpack *handle, const parallel_whole *w, paral
     return status;
 }
 
+/* What the other ranks take from this one, from their schedules. */
+static bool find_sends(const ptxpack_parallel_group *g, const parallel_whole *w, parallel_rank *r)
+{
+    r->steps = r->schedule->steps;
+    if (g->nccl == NULL)
+        return true;
+    r->sends = (parallel_copy *)malloc(2 * (size_t)g->ranks * sizeof *r->sends);
+    for (int32_t peer = 0; peer < g->ranks && r->sends != NULL; peer++) {
+        parallel_schedule *theirs = peer != g->first ? parallel_schedule_make(&w->problem, peer) : NULL;
+        if (peer != g->first && theirs == NULL)
+            return false;
+        for (int32_t i = 0; theirs != NULL && i < theirs->copy_count; i++)
+            if (theirs->copies[i].rank == g->first) {
+                parallel_copy *send = &r->sends[r->send_count++];
+                *send = theirs->copies[i];
+                send->rank = peer;
+                r->steps = send->step > r->steps ? send->step : r->steps;
+            }
+        free(theirs);
+    }
+    return r->sends != NULL;
+}
+
 static ptxpack_status make_events(const ptxpack_parallel_group *g, int32_t local, parallel_rank *r)
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(g->member[local].handle);
@@ -63,7 +86,7 @@ static ptxpack_status make_events(const ptxpack_parallel_group *g, int32_t local
     if (status != PTXPACK_OK)
         return status;
     ptxpack_cu_result result = d->cuEventCreate(&r->ready, PTXPACK_CU_EVENT_DISABLE_TIMING);
-    for (int32_t i = 1; i <= r->schedule->steps && result == PTXPACK_CU_SUCCESS; i++)
+    for (int32_t i = 1; i <= r->steps && result == PTXPACK_CU_SUCCESS; i++)
         result = d->cuEventCreate(&r->arrived[i], PTXPACK_CU_EVENT_DISABLE_TIMING);
     group_leave(g, local, pushed);
     return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "cuEventCreate");
@@ -77,7 +100,7 @@ static ptxpack_status make_rank(const ptxpack_parallel_group *g, const parallel_
     r->schedule = parallel_schedule_make(&w->problem, g->first + local);
     if (r->schedule != NULL)
         r->kernel = (parallel_kernel *)calloc((size_t)r->schedule->part_count + 1, sizeof *r->kernel);
-    if (r->kernel == NULL)
+    if (r->kernel == NULL || !find_sends(g, w, r))
         return ptxpack_fail(g->member[0].handle, PTXPACK_E_MEMORY, "out of memory for the plan of rank %d",
                             (int)(g->first + local));
     r->rows = r->schedule->chunk[0].count + r->schedule->chunk[1].count;
@@ -109,6 +132,7 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     free(r->merge[0]);
     free(r->merge[1]);
     free(r->kernel);
+    free(r->sends);
     free(r->schedule);
 }
 
@@ -132,6 +156,7 @@ ptxpack_status ptxpack_attention_parallel_plan_create(ptxpack_parallel_group    
 {
     char           line[PLAN_LINE];
     parallel_whole whole;
+    memset(&whole, 0, sizeof whole);
     if (plan != NULL)
         *plan = NULL;
     if (g == NULL)
@@ -140,9 +165,9 @@ ptxpack_status ptxpack_attention_parallel_plan_create(ptxpack_parallel_group    
     if (plan == NULL)
         return PTXPACK_MISSING(handle, "plan");
     ptxpack_status status = parallel_resolve(desc, g->ranks, &whole, line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(handle, status, "%s", line);
-    status = parallel_choose(handle, &whole, (double)desc->link_gbps);
+    status = status == PTXPACK_OK ? parallel_choose(handle, &whole, (double)desc->link_gbps)
+                                  : ptxpack_fail(handle, status, "%s", line);
+    status = parallel_agree(g, &whole, status);
     if (status != PTXPACK_OK)
         return status;
     ptxpack_attention_parallel_plan *made = (ptxpack_attention_parallel_plan *)
@@ -152,6 +177,7 @@ ptxpack_status ptxpack_attention_parallel_plan_create(ptxpack_parallel_group    
     *made = (ptxpack_attention_parallel_plan){g, whole, g->local, (parallel_rank *)(made + 1)};
     for (int32_t i = 0; i < g->local && status == PTXPACK_OK; i++)
         status = make_rank(g, &whole, i, &made->rank[i]);
+    status = parallel_agree(g, &whole, status);
     if (status == PTXPACK_OK)
         *plan = made;
     else
@@ -163,6 +189,8 @@ void ptxpack_attention_parallel_plan_free(ptxpack_attention_parallel_plan *plan)
 {
     for (int32_t i = 0; plan != NULL && i < plan->local; i++)
         free_rank(plan->group, i, &plan->rank[i]);
+    if (plan != NULL)
+        plan->group->step_count = 0; /* its events are gone */
     free(plan);
 }
 

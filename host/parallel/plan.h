@@ -5,7 +5,7 @@
 #include "parts.h"
 #include "schedule.h"
 
-enum { PARALLEL_STEPS = 11 /* of GROUP_RANKS ranks */ };
+enum { PARALLEL_STEPS = GROUP_STEPS };
 
 /* The whole attention, with the sizes that addresses are computed from. */
 typedef struct parallel_whole {
@@ -25,13 +25,16 @@ typedef struct parallel_kernel {
 /* Offsets are those in the workspace. */
 typedef struct parallel_rank {
     parallel_schedule *schedule;
-    int64_t            rows;                        /* of the shard */
-    parallel_kernel   *kernel;                      /* of each part */
-    merge_parts_plan  *merge[2];                    /* of each chunk with several parts; otherwise NULL */
-    uint64_t           k, v;                        /* of the buffer of keys */
-    uint64_t           o[2], lse[2];                /* of the parts of a chunk that is merged */
-    uint64_t           o_part[2], lse_part[2];      /* bytes of one of them */
-    uint64_t           bytes;                       /* of the workspace */
+    int64_t            rows;                   /* of the shard */
+    parallel_kernel   *kernel;                 /* of each part */
+    merge_parts_plan  *merge[2];               /* of each chunk with several parts; otherwise NULL */
+    uint64_t           k, v;                   /* of the buffer of keys */
+    uint64_t           o[2], lse[2];           /* of the parts of a chunk that is merged */
+    uint64_t           o_part[2], lse_part[2]; /* bytes of one of them */
+    uint64_t           bytes;                  /* of the workspace */
+    parallel_copy     *sends; /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
+    int32_t            send_count,
+        steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule */
     struct CUevent_st *ready;                       /* the rank's stream has come to the launch */
     struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */
 } parallel_rank;
@@ -46,6 +49,9 @@ struct ptxpack_attention_parallel_plan {
 /* Checks what is computed in parallel.  PTXPACK_E_ARG, _E_UNSUPPORTED, with `line` */
 ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int32_t ranks, parallel_whole *out,
                                 char line[PLAN_LINE]);
+/* Collective: whether all ranks have come here with PTXPACK_OK and the same descriptor; the way becomes that of rank 0.  A rank
+ * that comes with a failure returns it.  PTXPACK_E_PEER, with a line that names the rank.  Without NCCL it returns `status`. */
+ptxpack_status parallel_agree(ptxpack_parallel_group *group, parallel_whole *whole, ptxpack_status status);
 /* The attention of part number `index`. */
 ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const parallel_schedule *schedule,
                                           int32_t index);

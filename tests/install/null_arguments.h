@@ -40,6 +40,8 @@ static struct {
     ptxpack_attention_merge_buffers    ptxpack_attention_merge_buffers;
     ptxpack_attention_parallel_desc    ptxpack_attention_parallel_desc;
     ptxpack_attention_parallel_buffers ptxpack_attention_parallel_buffers;
+    ptxpack_parallel_decode_buffers    ptxpack_parallel_decode_buffers;
+    struct CUstream_st                *streams[1];
     ptxpack_gemm_desc                  ptxpack_gemm_desc;
     ptxpack_gemm_buffers               ptxpack_gemm_buffers;
     ptxpack_descales                   ptxpack_descales;
@@ -66,6 +68,7 @@ static struct {
     ptxpack_attention_merge_plan      *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
     ptxpack_parallel_group            *ptxpack_parallel_group, *out_ptxpack_parallel_group;
     ptxpack_attention_parallel_plan   *ptxpack_attention_parallel_plan, *out_ptxpack_attention_parallel_plan;
+    ptxpack_parallel_decode_plan      *ptxpack_parallel_decode_plan, *out_ptxpack_parallel_decode_plan;
     ptxpack_gemm_plan                 *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
     ptxpack_vector_plan               *ptxpack_vector_plan, *out_ptxpack_vector_plan;
     const struct ptxpack_driver       *driver, *out_driver;
@@ -207,6 +210,10 @@ static void make_plans(void)
                                                 &the.ptxpack_attention_parallel_desc,
                                                 &the.ptxpack_attention_parallel_plan),
          "a parallel plan");
+    the.ptxpack_parallel_decode_buffers.size = sizeof the.ptxpack_parallel_decode_buffers;
+    must(ptxpack_parallel_decode_plan_create(the.ptxpack_parallel_group, &the.ptxpack_attention_desc,
+                                             &the.ptxpack_parallel_decode_plan),
+         "a parallel plan of decoding");
     must(ptxpack_gemm_plan_create(the.ptxpack, &the.ptxpack_gemm_desc, &the.ptxpack_gemm_plan), "a gemm plan");
     the.ptxpack_kernel = ptxpack_vector_kernel(the.ptxpack_vector_plan);
     the.ptxpack_variant = *ptxpack_kernel_describe(the.ptxpack_kernel)->variant;
