@@ -5,9 +5,10 @@
 #include "plan.h"
 
 /* What ranks must have in common, as numbers. */
-#define FIELDS(X)                                                                                             \
-    X(dtype)                                                                                                  \
-    X(batch) X(seqlen_q) X(seqlen_kv) X(heads_q) X(heads_kv) X(head_dim) X(head_dim_v) X(mask) X(window_left) \
+#define FIELDS(X)                                                                                    \
+    X(dtype)                                                                                         \
+    X(batch)                                                                                         \
+    X(seqlen_q) X(seqlen_kv) X(heads_q) X(heads_kv) X(head_dim) X(head_dim_v) X(mask) X(window_left) \
         X(window_right) X(options) X(scale) X(softcap)
 static const char *const names[] = {
 #define NAME(field) #field,
