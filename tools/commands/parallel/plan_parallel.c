@@ -5,7 +5,7 @@
 
 #include "host/attention/inspect.h"
 #include "host/parallel/inspect.h"
-#include "plan.h"
+#include "tools/commands/plan.h"
 
 static const char *const way_names[] = {"best", "gather", "steps"};
 enum { WAYS = sizeof way_names / sizeof way_names[0] };
