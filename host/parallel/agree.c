@@ -5,6 +5,7 @@
 #include "plan.h"
 
 /* What ranks must have in common, as numbers. */
+/* clang-format off */
 #define FIELDS(X)                                                                                    \
     X(dtype)                                                                                         \
     X(batch)                                                                                         \
@@ -14,8 +15,9 @@ static const char *const names[] = {
 #define NAME(field) #field,
     FIELDS(NAME)
 #undef NAME
-        "shards",
+        "shards", "a digest of starts",
 };
+/* clang-format on */
 enum { NAMES = sizeof names / sizeof names[0] };
 
 typedef struct agreement {
@@ -27,14 +29,18 @@ _Static_assert(sizeof(agreement) <= GROUP_RECORD, "GROUP_RECORD has room for wha
 static agreement agreement_of(const parallel_whole *w, ptxpack_status status)
 {
     const ptxpack_attention_desc *d = &w->desc;
-    return (agreement){(int32_t)status,
-                       (int32_t)w->problem.way,
-                       {
+    const double                  fields[] = {
+/* clang-format off */
 #define VALUE(field) (double)d->field,
-                           FIELDS(VALUE)
+        FIELDS(VALUE)
 #undef VALUE
-                               (double) w->problem.shards,
-                       }};
+        (double)w->problem.shards, (double)w->starts_digest,
+        /* clang-format on */
+    };
+    agreement out = {(int32_t)status, (int32_t)w->problem.way, {0}};
+    _Static_assert(sizeof fields == sizeof out.field, "a name for each field");
+    memcpy(out.field, fields, sizeof fields);
+    return out;
 }
 
 /* The same line on all ranks but the one that failed, which has its own. */

@@ -15,11 +15,11 @@ static const struct {
     const char *name;
     size_t      at, bytes;
 } unused[] = {
-    UNUSED(q),          UNUSED(k),          UNUSED(v),           UNUSED(o),           UNUSED(q_rows),
-    UNUSED(kv_rows),    UNUSED(rows_q),     UNUSED(rows_kv),     UNUSED(page_rows),   UNUSED(table_width),
+    UNUSED(q),          UNUSED(k),          UNUSED(v),           UNUSED(o),           UNUSED(page_rows),
     UNUSED(split_rows), UNUSED(append),     UNUSED(chunk),       UNUSED(kv_dtype),    UNUSED(score_mod),
     UNUSED(mask_mod),   UNUSED(bias_dtype), UNUSED(mask_keys),   UNUSED(bias),        UNUSED(mask_bits),
-    UNUSED(block_rows), UNUSED(block_keys), UNUSED(block_width), UNUSED(block_batch), UNUSED(block_head),
+    UNUSED(block_rows), UNUSED(block_keys), UNUSED(block_width), UNUSED(table_width), UNUSED(block_batch),
+    UNUSED(block_head),
 };
 
 static ptxpack_status check_attention(const ptxpack_attention_desc *d, char *line)
@@ -38,6 +38,42 @@ static ptxpack_status check_attention(const ptxpack_attention_desc *d, char *lin
         return refuse(line, "attention.seqlen_q %d is not seqlen_kv %d, as it must be in parallel",
                       (int)d->seqlen_q, (int)d->seqlen_kv);
     return ptxpack_attention_resolve(d, &geometry, line);
+}
+
+/* Packed rows, and where their sequences begin, are there together. */
+static ptxpack_status check_starts(const ptxpack_attention_parallel_desc *desc, const ptxpack_attention_desc *d,
+                                   char *line)
+{
+    const int32_t *starts = desc->starts;
+    const bool     packed = d->q_rows == PTXPACK_ROWS_PACKED && d->kv_rows == PTXPACK_ROWS_PACKED;
+    if (!packed && (d->q_rows != PTXPACK_ROWS_DENSE || d->kv_rows != PTXPACK_ROWS_DENSE || d->rows_q != 0 ||
+                    d->rows_kv != 0))
+        return refuse(line, "attention.q_rows and kv_rows are neither both dense nor both packed");
+    if (packed != (starts != NULL))
+        return refuse(line, "starts is %s, and rows are %spacked", starts != NULL ? "given" : "NULL",
+                      packed ? "" : "not ");
+    if (!packed)
+        return PTXPACK_OK;
+    if (d->rows_q != d->rows_kv)
+        return refuse(line, "attention.rows_q %d is not rows_kv %d", (int)d->rows_q, (int)d->rows_kv);
+    if (desc->way == PTXPACK_PARALLEL_STEPS)
+        return refuse(line, "way PTXPACK_PARALLEL_STEPS is not possible with packed rows");
+    if (starts[0] != 0 || starts[d->batch] != d->rows_q)
+        return refuse(line, "starts from %d to %d is not from 0 to rows_q %d", (int)starts[0],
+                      (int)starts[d->batch], (int)d->rows_q);
+    for (int32_t i = 0; i < d->batch; i++)
+        if (starts[i + 1] < starts[i] || starts[i + 1] - starts[i] > d->seqlen_q)
+            return refuse(line, "sequence %d of starts has %d rows, not 0 to seqlen_q %d", (int)i,
+                          (int)(starts[i + 1] - starts[i]), (int)d->seqlen_q);
+    return PTXPACK_OK;
+}
+
+static uint32_t digest_of(const int32_t *starts, int32_t count)
+{
+    uint32_t digest = 2166136261u; /* FNV-1a, of words */
+    for (int32_t i = 0; i < count; i++)
+        digest = (digest ^ (uint32_t)starts[i]) * 16777619u;
+    return digest;
 }
 
 ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int32_t ranks, parallel_whole *out,
@@ -59,6 +95,8 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
     ptxpack_status status = attention_whole_desc(desc->attention, d, line);
     if (status == PTXPACK_OK)
         status = check_attention(d, line);
+    if (status == PTXPACK_OK)
+        status = check_starts(desc, d, line);
     if (status != PTXPACK_OK)
         return status;
     const bool window = d->mask == PTXPACK_MASK_WINDOW_TOP_LEFT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
@@ -70,6 +108,17 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
                                       .right = window                         ? d->window_right
                                                : d->mask == PTXPACK_MASK_NONE ? -1
                                                                               : 0};
+    out->batch = d->batch;
+    if (desc->starts != NULL) {
+        out->batch = 1;
+        out->problem.rows = d->rows_q;
+        out->problem.way = PTXPACK_PARALLEL_GATHER;
+        out->problem.starts = desc->starts;
+        out->problem.sequences = d->batch;
+        out->starts_digest = digest_of(desc->starts, d->batch + 1);
+        if (out->problem.right > 0 || (out->problem.right < 0 && out->problem.left >= 0))
+            return refuse(line, "window_right is %d; with packed rows it must be 0", (int)d->window_right);
+    }
     const int64_t bytes = (int64_t)ptxpack_dtype_bytes(d->dtype);
     out->q_row = bytes * d->heads_q * d->head_dim;
     out->k_row = bytes * d->heads_kv * d->head_dim;
@@ -83,6 +132,22 @@ static ptxpack_strides strides_of(int64_t rows, int64_t heads, int64_t columns)
     return (ptxpack_strides){rows * heads * columns, heads * columns, columns};
 }
 
+/* Each sequence's last row of the chunk is at its last key, or there is no mask: masks count from there. */
+static ptxpack_attention_desc packed_desc(const parallel_whole *whole, const parallel_schedule *s,
+                                          const parallel_part *part)
+{
+    ptxpack_attention_desc d = whole->desc;
+    d.rows_q = (int32_t)s->chunk[part->chunk].count;
+    d.rows_kv = (int32_t)part->rows;
+    d.seqlen_q = d.seqlen_q < d.rows_q ? d.seqlen_q : d.rows_q;
+    d.seqlen_kv = d.seqlen_kv < d.rows_kv ? d.seqlen_kv : d.rows_kv;
+    if (d.mask == PTXPACK_MASK_CAUSAL_TOP_LEFT)
+        d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    if (d.mask == PTXPACK_MASK_WINDOW_TOP_LEFT)
+        d.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    return d;
+}
+
 ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const parallel_schedule *s,
                                           int32_t index)
 {
@@ -90,6 +155,8 @@ ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const par
     ptxpack_attention_desc d = whole->desc;
     const int64_t          shard = s->chunk[0].count + s->chunk[1].count;
     const int64_t          keys = part->step == 0 ? shard : s->buffer_rows;
+    if (whole->problem.starts != NULL)
+        return packed_desc(whole, s, part);
     d.seqlen_q = (int32_t)s->chunk[part->chunk].count;
     d.seqlen_kv = (int32_t)part->rows;
     d.mask = part->mask;

@@ -32,7 +32,8 @@ static double merge_us(const ptxpack *handle, const parallel_whole *w, const par
     for (int32_t c = 0; c < s->chunks; c++) {
         const int32_t parts = parallel_parts_of(s, c);
         if (parts > 1)
-            us += MERGE_US + 1e-3 * (parts + 1) * w->desc.batch * (double)(s->chunk[c].count * w->o_row) / gbps;
+            us += MERGE_US +
+                  1e-3 * (parts + 1) * (double)w->batch * (double)(s->chunk[c].count * w->o_row) / gbps;
     }
     return us;
 }
@@ -51,7 +52,7 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, do
         double bytes = 0, us = 0;
         for (; copy < s->copy_count && s->copies[copy].step == step; copy++)
             if (s->copies[copy].rank != rank)
-                bytes += (double)w->desc.batch * (double)(s->copies[copy].count * (w->k_row + w->v_row));
+                bytes += (double)w->batch * (double)(s->copies[copy].count * (w->k_row + w->v_row));
         out->copies += bytes > 0 ? COPY_US + 1e-3 * bytes / gbps : 0;
         for (; status == PTXPACK_OK && part < s->part_count && s->parts[part].step == step; part++) {
             const ptxpack_attention_desc d = parallel_part_desc(w, s, part);

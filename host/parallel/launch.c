@@ -48,7 +48,7 @@ static ptxpack_status copy_rows(const parallel_plan *plan, int32_t local, const 
     const parallel_rank    *to = &plan->rank[local], *from = &plan->rank[from_local];
     const parallel_buffers *source = &b[from_local];
     const int64_t           k = plan->whole.k_row, v = plan->whole.v_row;
-    for (int64_t i = 0; i < plan->whole.desc.batch; i++) {
+    for (int64_t i = 0; i < plan->whole.batch; i++) {
         const int64_t at = i * to->schedule->buffer_rows + copy->to, there = i * from->rows + copy->from;
         TRY(group_copy(plan->group, local, b[local].workspace + to->k + (uint64_t)(at * k), from_local,
                        source->k + (uint64_t)(there * k), (uint64_t)(copy->count * k)));
@@ -68,7 +68,7 @@ static void transfer(const parallel_plan *plan, const parallel_buffers *b, const
     const int64_t        bytes[2] = {plan->whole.k_row, plan->whole.v_row};
     const uint64_t       shard[2] = {b->k, b->v}, buffer[2] = {b->workspace + r->k, b->workspace + r->v};
     const nccl_table    *nccl = plan->group->nccl;
-    for (int64_t i = 0; i < plan->whole.desc.batch; i++)
+    for (int64_t i = 0; i < plan->whole.batch; i++)
         for (int t = 0; t < 2; t++) {
             const int64_t at = send ? i * r->rows + copy->from : i * r->schedule->buffer_rows + copy->to;
             void         *memory = pointer((send ? shard[t] : buffer[t]) + (uint64_t)(at * bytes[t]));
@@ -163,7 +163,9 @@ static uint64_t chunk_row(const parallel_rank *r, int32_t chunk)
 static uint64_t chunk_lse(const parallel_plan *plan, const parallel_rank *r, int32_t chunk, uint64_t lse)
 {
     const ptxpack_attention_desc *d = &plan->whole.desc;
-    return lse == 0 ? 0 : lse + chunk_row(r, chunk) * (uint64_t)d->batch * (uint64_t)d->heads_q * sizeof(float);
+    return lse == 0
+               ? 0
+               : lse + chunk_row(r, chunk) * (uint64_t)plan->whole.batch * (uint64_t)d->heads_q * sizeof(float);
 }
 
 /* `number` counts the parts of the chunk. */
@@ -176,7 +178,9 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
     const int32_t         c = part->chunk;
     const uint64_t        k = part->step == 0 ? b->k : b->workspace + r->k,
                    v = part->step == 0 ? b->v : b->workspace + r->v;
-    const bool                      merged = r->merge[c] != NULL;
+    const bool     merged = r->merge[c] != NULL;
+    const uint64_t bytes = ((uint64_t)w->desc.batch + 1) * sizeof *r->starts; /* of packed sequences */
+    const uint64_t starts = b->workspace + r->starts_at + (uint64_t)c * 2 * bytes;
     const ptxpack_attention_buffers buffers = {
         .size = sizeof buffers,
         .q = b->q + chunk_row(r, c) * (uint64_t)w->q_row,
@@ -188,8 +192,24 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
                       : chunk_lse(plan, r, c, b->lse),
         .workspace = b->workspace + r->kernel[index].workspace,
         .sinks = b->sinks,
+        .starts_q = starts,
+        .starts_kv = starts + bytes,
     };
     return group_pass(plan->group, local, ptxpack_attention_launch(r->kernel[index].plan, &buffers, b->stream));
+}
+
+/* Where packed sequences begin, which the plan knows. */
+static ptxpack_status upload_starts(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const parallel_rank *r = &plan->rank[local];
+    if (r->starts == NULL || r->rows == 0)
+        return PTXPACK_OK;
+    const size_t      bytes = 4 * ((size_t)plan->whole.desc.batch + 1) * sizeof *r->starts;
+    ptxpack_cu_result result = ptxpack_driver_table(plan->group->member[local].handle)
+                                   ->cuMemcpyHtoDAsync(b->workspace + r->starts_at, r->starts, bytes,
+                                                       b->stream);
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK
+                                        : group_fail(plan->group, local, result, "cuMemcpyHtoDAsync");
 }
 
 static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, const parallel_buffers *all)
@@ -197,6 +217,7 @@ static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, 
     const parallel_buffers *b = &all[local];
     const parallel_rank    *r = &plan->rank[local];
     int32_t                 number[2] = {0, 0}, step = 0;
+    TRY(upload_starts(plan, local, b));
     for (int32_t i = 0; i < r->schedule->part_count; i++) {
         if (r->schedule->parts[i].step > step) {
             step = r->schedule->parts[i].step;

@@ -89,12 +89,16 @@ typedef enum ptxpack_parallel_way {
 } ptxpack_parallel_way;
 
 /* The attention is the one that `attention` would be on one GPU: of whole sequences, with seqlen_q equal to seqlen_kv, of
- * compact tensors of dtype, and any mask, scale and softcap.  Its options may be PTXPACK_SINKS; its other fields are 0. */
+ * compact tensors of dtype, dense or packed, and any mask, scale and softcap.  Its options may be PTXPACK_SINKS; its other fields are 0. */
 typedef struct ptxpack_attention_parallel_desc {
     uint32_t                      size; /* = sizeof(ptxpack_attention_parallel_desc) */
     ptxpack_shards                shards;
     const ptxpack_attention_desc *attention; /* read only while a plan is created */
     ptxpack_parallel_way          way;
+    /* Packed rows: seqlen_q and seqlen_kv are the most of a sequence, rows_q and rows_kv all rows, which are divided into chunks;
+     * starts[batch + 1], in HOST memory and read only while a plan is created, says where each sequence begins: from 0 to rows_q.
+     * Shards are then those of one sequence of batch 1.  Masks: none, causal, or a window with window_right 0.  NULL: dense. */
+    const int32_t *starts;
     float link_gbps; /* what a rank receives, in GB/s; 0: 370, as by NVLink of Hopper.  For the model of time */
 } ptxpack_attention_parallel_desc;
 

@@ -17,6 +17,28 @@ static uint64_t take(parallel_rank *r, uint64_t bytes)
     return at;
 }
 
+/* Where the sequences begin in a chunk, and in the keys that it attends to. */
+static bool find_starts(const parallel_whole *w, parallel_rank *r)
+{
+    const int32_t *starts = w->problem.starts, count = w->problem.sequences + 1;
+    int32_t       *to;
+    if (starts == NULL)
+        return true;
+    r->starts = to = (int32_t *)calloc((size_t)count, 4 * sizeof *to);
+    for (int32_t c = 0; c < r->schedule->chunks && to != NULL; c++) {
+        const parallel_rows *chunk = &r->schedule->chunk[c];
+        const parallel_rows  reach = chunk->count > 0 ? parallel_reach(&w->problem, chunk) : *chunk;
+        for (int kind = 0; kind < 2; kind++)
+            for (int32_t i = 0; i < count; i++) {
+                const parallel_rows *rows = kind == 0 ? chunk : &reach;
+                const int64_t        at = starts[i] - rows->first;
+                *to++ = (int32_t)(at < 0 ? 0 : at > rows->count ? rows->count : at);
+            }
+    }
+    r->starts_at = take(r, (uint64_t)count * 4 * sizeof *to);
+    return to != NULL;
+}
+
 static ptxpack_status make_kernel(ptxpack *handle, const parallel_whole *w, parallel_rank *r, int32_t index)
 {
     parallel_kernel *kernel = &r->kernel[index];
@@ -37,7 +59,7 @@ static ptxpack_status make_merge(ptxpack *handle, const parallel_whole *w, paral
 {
     const int64_t    rows = r->schedule->chunk[chunk].count, columns = attention_value_dim(&w->desc);
     merge_parts_desc d = {.dtype = w->desc.dtype,
-                          .batch = w->desc.batch,
+                          .batch = (int32_t)w->batch,
                           .rows = (int32_t)rows,
                           .heads = w->desc.heads_q,
                           .head_dim = (int32_t)columns,
@@ -100,12 +122,12 @@ static ptxpack_status make_rank(const ptxpack_parallel_group *g, const parallel_
     r->schedule = parallel_schedule_make(&w->problem, g->first + local);
     if (r->schedule != NULL)
         r->kernel = (parallel_kernel *)calloc((size_t)r->schedule->part_count + 1, sizeof *r->kernel);
-    if (r->kernel == NULL || !find_sends(g, w, r))
+    if (r->kernel == NULL || !find_sends(g, w, r) || !find_starts(w, r))
         return ptxpack_fail(g->member[0].handle, PTXPACK_E_MEMORY, "out of memory for the plan of rank %d",
                             (int)(g->first + local));
     r->rows = r->schedule->chunk[0].count + r->schedule->chunk[1].count;
-    r->k = take(r, (uint64_t)(w->desc.batch * r->schedule->buffer_rows * w->k_row));
-    r->v = take(r, (uint64_t)(w->desc.batch * r->schedule->buffer_rows * w->v_row));
+    r->k = take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->k_row));
+    r->v = take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->v_row));
     for (int32_t i = 0; i < r->schedule->part_count && status == PTXPACK_OK; i++)
         status = make_kernel(handle, w, r, i);
     for (int32_t c = 0; c < r->schedule->chunks && status == PTXPACK_OK; c++)
@@ -133,6 +155,7 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     free(r->merge[1]);
     free(r->kernel);
     free(r->sends);
+    free(r->starts);
     free(r->schedule);
 }
 
@@ -177,6 +200,7 @@ ptxpack_status ptxpack_attention_parallel_plan_create(ptxpack_parallel_group    
     *made = (ptxpack_attention_parallel_plan){g, whole, g->local, (parallel_rank *)(made + 1)};
     for (int32_t i = 0; i < g->local && status == PTXPACK_OK; i++)
         status = make_rank(g, &whole, i, &made->rank[i]);
+    made->whole.problem.starts = NULL; /* they are the caller's */
     status = parallel_agree(g, &whole, status);
     if (status == PTXPACK_OK)
         *plan = made;

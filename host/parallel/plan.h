@@ -11,7 +11,9 @@ enum { PARALLEL_STEPS = GROUP_STEPS };
 typedef struct parallel_whole {
     ptxpack_attention_desc desc;
     parallel_problem       problem;
+    int64_t                batch;                      /* of the tensors: 1 if their rows are packed */
     int64_t                q_row, k_row, v_row, o_row; /* bytes of a row of all heads */
+    uint32_t               starts_digest;              /* 0: not packed */
 } parallel_whole;
 
 /* A part of the schedule: its kernel, and where that kernel's workspace is.  Parts with equal descriptors share both. */
@@ -31,9 +33,11 @@ typedef struct parallel_rank {
     uint64_t           k, v;                   /* of the buffer of keys */
     uint64_t           o[2], lse[2];           /* of the parts of a chunk that is merged */
     uint64_t           o_part[2], lse_part[2]; /* bytes of one of them */
-    uint64_t           bytes;                  /* of the workspace */
-    parallel_copy     *sends; /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
-    int32_t            send_count,
+    int32_t *starts;      /* of packed rows, in host memory: of q and of keys, for each chunk; otherwise NULL */
+    uint64_t starts_at;   /* the same in the workspace */
+    uint64_t bytes;       /* of the workspace */
+    parallel_copy *sends; /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
+    int32_t        send_count,
         steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule */
     struct CUevent_st *ready;                       /* the rank's stream has come to the launch */
     struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */

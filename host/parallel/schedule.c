@@ -21,15 +21,44 @@ int32_t parallel_chunks(const parallel_problem *p, int32_t rank, parallel_rows c
     return count;
 }
 
+/* The packed sequence that has this row. */
+static int32_t sequence_of(const parallel_problem *p, int64_t row)
+{
+    int32_t from = 0, to = p->sequences - 1; /* the last one that begins at the row or before */
+    while (from < to) {
+        const int32_t middle = from + (to - from + 1) / 2;
+        if (p->starts[middle] <= row)
+            from = middle;
+        else
+            to = middle - 1;
+    }
+    return from;
+}
+
+parallel_rows parallel_reach(const parallel_problem *p, const parallel_rows *chunk)
+{
+    const int64_t end = chunk->first + chunk->count;
+    int64_t       from = 0, to = p->rows;
+    if (p->starts != NULL) {
+        from = p->starts[sequence_of(p, chunk->first)];
+        to = p->starts[sequence_of(p, end - 1) + 1];
+    }
+    if (p->left >= 0 && from < chunk->first - p->left)
+        from = chunk->first - p->left;
+    if (p->right >= 0 && to > end + p->right)
+        to = end + p->right;
+    return (parallel_rows){from, to - from};
+}
+
 /* The rows among `keys` that some row of the chunk sees. */
 static parallel_rows seen(const parallel_problem *p, const parallel_rows *chunk, const parallel_rows *keys)
 {
-    int64_t from = keys->first, to = keys->first + keys->count;
-    if (p->left >= 0)
-        from = larger(from, chunk->first - p->left);
-    if (p->right >= 0)
-        to = smaller(to, chunk->first + chunk->count + p->right);
-    return (parallel_rows){from, chunk->count > 0 && to > from ? to - from : 0};
+    if (chunk->count == 0)
+        return (parallel_rows){keys->first, 0};
+    const parallel_rows reach = parallel_reach(p, chunk);
+    const int64_t       from = larger(keys->first, reach.first);
+    const int64_t       to = smaller(keys->first + keys->count, reach.first + reach.count);
+    return (parallel_rows){from, to > from ? to - from : 0};
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------- */
@@ -89,6 +118,8 @@ static run run_of(const parallel_problem *p, const parallel_rows *chunk, int64_t
                   int64_t rows)
 {
     run r = {first, row, rows, NO_LIMIT, NO_LIMIT, false};
+    if (p->starts != NULL) /* of each sequence its own mask says it */
+        return r;
     if (p->left >= 0 && p->left - chunk->first + first < chunk->count - 1)
         r.left = p->left - chunk->first + first;
     if (p->right >= 0 && chunk->first - first + p->right < rows - 1)

@@ -17,6 +17,10 @@ typedef struct parallel_problem {
     ptxpack_parallel_way way;         /* PTXPACK_PARALLEL_GATHER or _STEPS */
     int64_t              rows;        /* of the whole sequence */
     int64_t              left, right; /* row i attends to i - left <= j <= i + right; below 0: no limit */
+    /* Packed sequences: where each of them begins, and the end of the last one; NULL: one sequence, or several of equal length.
+     * They gather, and right is -1 or 0. */
+    const int32_t *starts;
+    int32_t        sequences;
 } parallel_problem;
 
 /* Rows of the whole sequence. */
@@ -49,6 +53,9 @@ typedef struct parallel_schedule {
 
 /* The chunks of a rank; returns how many.  Chunks may be empty. */
 int32_t parallel_chunks(const parallel_problem *problem, int32_t rank, parallel_rows chunk[2]);
+/* The rows that some row of a chunk that is not empty attends to; perhaps beyond both ends of the sequence, but not of packed
+ * ones. */
+parallel_rows parallel_reach(const parallel_problem *problem, const parallel_rows *chunk);
 /* Makes the schedule of a rank, in one block of memory that the caller frees; NULL: out of memory. */
 parallel_schedule *parallel_schedule_make(const parallel_problem *problem, int32_t rank);
 /* The parts of a chunk. */

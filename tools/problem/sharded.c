@@ -55,7 +55,7 @@ static size_t row_bytes(const sharded *s, int tensor)
 
 static size_t lse_bytes(const sharded *s, const sharded_rank *r)
 {
-    return sizeof(float) * (size_t)(rows_of(r) * s->attention.batch * s->attention.heads_q);
+    return sizeof(float) * (size_t)(rows_of(r) * s->batch * s->attention.heads_q);
 }
 
 /* ---- making and freeing ------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static bool make_rank(sharded *s, int32_t local)
         return false;
     r->buffers.size = sizeof r->buffers;
     for (int i = 0; i < SHARDED_TENSORS && ok; i++)
-        ok = reserve(s, r, address_of(r, i), (size_t)(rows_of(r) * s->attention.batch) * row_bytes(s, i));
+        ok = reserve(s, r, address_of(r, i), (size_t)(rows_of(r) * s->batch) * row_bytes(s, i));
     ok = ok && reserve(s, r, &r->buffers.lse, lse_bytes(s, r)) &&
          reserve(s, r, &r->buffers.workspace, ptxpack_attention_parallel_workspace(s->plan, local)) &&
          reserve(s, r, &r->buffers.sinks, sizeof(float) * (size_t)s->attention.heads_q) &&
@@ -90,6 +90,8 @@ bool sharded_open(sharded *s, ptxpack_parallel_group *group, ptxpack *const *han
                   const ptxpack_attention_parallel_desc *desc)
 {
     *s = (sharded){.group = group, .attention = *desc->attention, .local = ptxpack_parallel_local(group)};
+    s->batch = desc->starts != NULL ? 1 : s->attention.batch;
+    s->rows = desc->starts != NULL ? s->attention.rows_q : s->attention.seqlen_q;
     s->rank = (sharded_rank *)calloc((size_t)s->local, sizeof *s->rank);
     if (s->rank == NULL)
         return fail(s, "out of memory");
@@ -100,8 +102,8 @@ bool sharded_open(sharded *s, ptxpack_parallel_group *group, ptxpack *const *han
     for (int32_t i = 0; i < s->local; i++) {
         for (int32_t c = 0; c < 2; c++)
             ptxpack_attention_parallel_chunk(desc->shards, ptxpack_parallel_ranks(group),
-                                             ptxpack_parallel_rank(group) + i, s->attention.seqlen_q, c,
-                                             &s->rank[i].first[c], &s->rank[i].count[c]);
+                                             ptxpack_parallel_rank(group) + i, s->rows, c, &s->rank[i].first[c],
+                                             &s->rank[i].count[c]);
         if (!make_rank(s, i))
             return false;
     }
@@ -135,9 +137,9 @@ void sharded_close(sharded *s)
 static void copy_rows(const sharded *s, const sharded_rank *r, size_t bytes, char *whole, char *shard,
                       bool take)
 {
-    for (int64_t b = 0, at = 0; b < s->attention.batch; b++)
+    for (int64_t b = 0, at = 0; b < s->batch; b++)
         for (int c = 0; c < 2; at += r->count[c++]) {
-            char *of_whole = whole + (size_t)(b * s->attention.seqlen_q + r->first[c]) * bytes;
+            char *of_whole = whole + (size_t)(b * s->rows + r->first[c]) * bytes;
             char *of_shard = shard + (size_t)at * bytes;
             memcpy(take ? of_shard : of_whole, take ? of_whole : of_shard, (size_t)r->count[c] * bytes);
         }
@@ -147,7 +149,7 @@ static bool upload_rank(sharded *s, sharded_rank *r, const void *const tensors[S
 {
     bool ok = true;
     for (int i = 0; i < SHARDED_O && ok && rows_of(r) > 0; i++) {
-        const size_t bytes = (size_t)(rows_of(r) * s->attention.batch) * row_bytes(s, i);
+        const size_t bytes = (size_t)(rows_of(r) * s->batch) * row_bytes(s, i);
         char        *shard = (char *)malloc(bytes);
         if (shard == NULL)
             return fail(s, "out of memory");
@@ -203,16 +205,15 @@ bool sharded_wait(sharded *s)
 static void place_lse(const sharded *s, const sharded_rank *r, const float *from, float *lse)
 {
     for (int c = 0; c < 2; c++)
-        for (int64_t i = 0; i < (int64_t)s->attention.batch * s->attention.heads_q; i++, from += r->count[c])
-            memcpy(lse + i * s->attention.seqlen_q + r->first[c], from, sizeof *lse * (size_t)r->count[c]);
+        for (int64_t i = 0; i < (int64_t)s->batch * s->attention.heads_q; i++, from += r->count[c])
+            memcpy(lse + i * s->rows + r->first[c], from, sizeof *lse * (size_t)r->count[c]);
 }
 
 static bool download_rank(sharded *s, sharded_rank *r, uint16_t *o, float *lse)
 {
-    const size_t bytes = (size_t)(rows_of(r) * s->attention.batch) * row_bytes(s, SHARDED_O),
-                 lses = lse_bytes(s, r);
-    char *shard = (char *)malloc(bytes + lses + 1);
-    bool  ok = shard != NULL || fail(s, "out of memory");
+    const size_t bytes = (size_t)(rows_of(r) * s->batch) * row_bytes(s, SHARDED_O), lses = lse_bytes(s, r);
+    char        *shard = (char *)malloc(bytes + lses + 1);
+    bool         ok = shard != NULL || fail(s, "out of memory");
     if (ok && bytes > 0)
         ok = check(s, r, driver_of(r)->cuMemcpyDtoH(shard, r->buffers.o, bytes), "cuMemcpyDtoH") &&
              check(s, r, driver_of(r)->cuMemcpyDtoH(shard + bytes, r->buffers.lse, lses), "cuMemcpyDtoH");

@@ -18,6 +18,7 @@ typedef struct sharded {
     ptxpack_attention_parallel_plan *plan;
     ptxpack_attention_desc           attention;
     int32_t                          local;
+    int32_t                          batch, rows; /* of whole tensors: 1 and all rows, if they are packed */
     sharded_rank                    *rank;
     char                             line[640]; /* of what failed */
 } sharded;

@@ -47,18 +47,20 @@ static inline int close_handles(void **state)
 
 /* Whole tensors. */
 typedef struct whole_tensors {
-    uint16_t *tensor[SHARDED_TENSORS];
-    float    *lse, *sinks;
+    uint16_t      *tensor[SHARDED_TENSORS];
+    float         *lse, *sinks;
+    const int32_t *starts; /* of packed sequences; otherwise NULL */
 } whole_tensors;
 
 static inline whole_tensors draw_tensors(const ptxpack_attention_desc *d, uint64_t seed)
 {
-    const size_t  rows = (size_t)d->batch * (size_t)d->seqlen_q, dv = (size_t)attention_value_dim(d);
+    const size_t rows = (size_t)(d->rows_q != 0 ? d->rows_q : d->batch * d->seqlen_q),
+                 dv = (size_t)attention_value_dim(d);
     const size_t  counts[SHARDED_TENSORS] = {rows * (size_t)d->heads_q * (size_t)d->head_dim,
                                              rows * (size_t)d->heads_kv * (size_t)d->head_dim,
                                              rows * (size_t)d->heads_kv * dv, rows * (size_t)d->heads_q * dv};
     random_state  random = random_start(seed);
-    whole_tensors t;
+    whole_tensors t = {.starts = NULL};
     for (int i = 0; i < SHARDED_TENSORS; i++) {
         t.tensor[i] = (uint16_t *)malloc(counts[i] * sizeof(uint16_t));
         assert_non_null(t.tensor[i]);
@@ -83,7 +85,9 @@ static inline void free_tensors(whole_tensors *t)
 /* Against the whole attention in double precision, all rows. */
 static inline void must_be_right(const ptxpack_attention_desc *d, const whole_tensors *t, const char *what)
 {
-    const ptxpack_attention_lengths lengths = {.sinks = t->sinks};
+    const ptxpack_attention_lengths lengths = {.sinks = t->sinks,
+                                               .starts_q = t->starts,
+                                               .starts_kv = t->starts};
     verify_result                   result;
     assert_int_equal(verify_attention_lengths(d, t->tensor[SHARDED_Q], t->tensor[SHARDED_K],
                                               t->tensor[SHARDED_V], NULL, &lengths, t->tensor[SHARDED_O],
