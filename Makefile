@@ -32,7 +32,7 @@ override LDLIBS += -ldl -lpthread -lm
 # ---- sources: every file of a room belongs to it ------------------------------------------------
 sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
-TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands notation workbench problem problem/hooks bench bench/serving))
+TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving))
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 NCCL_SRC  := $(call sources,tools/emu/nccl)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC) $(NCCL_SRC),$(call sources,tools/emu/*))
@@ -48,7 +48,7 @@ PUBLIC_HEADERS := cache/cache.h \
     $(addprefix loader/,version.h status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
     $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
-    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h gemm/gemm.h vector/vector.h norm/norm.h gather/gather.h) \
+    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h parallel/parallel.h gemm/gemm.h vector/vector.h norm/norm.h gather/gather.h) \
     tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))
@@ -82,10 +82,11 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
 $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
-# What runs once for a plan, or seldom, is small rather than fast: 70 KB less.  Fast: the algebra, the expander, what a
+# What runs once for a plan, or seldom, is small rather than fast: 41 KB less.  Fast: the algebra, the expander, what a
 # launch runs, the references.
 SMALL := $(filter-out loader/expand/% host/layout/% host/atom/% host/plan/% host/vector/% %/reference.c $(addprefix \
-  loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC))
+  loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC)) \
+  host/layout/text.c host/layout/print_tensor.c
 $(call objects,$(SMALL)): OPTIMISED := -Os
 $(B)/%.o: %.c
 	@mkdir -p $(@D)

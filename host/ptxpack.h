@@ -23,6 +23,7 @@
 #include "host/attention/append/append.h"
 #include "host/attention/blocks/blocks.h"
 #include "host/attention/merge/merge.h"
+#include "host/parallel/parallel.h"
 #include "host/gemm/gemm.h"
 #include "host/norm/norm.h"
 #include "host/gather/gather.h"

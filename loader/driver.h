@@ -51,6 +51,7 @@ enum { /* CUresult: the values that the library distinguishes */
        PTXPACK_CU_JIT_COMPILER_NOT_FOUND = 221,
        PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
        PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
+       PTXPACK_CU_NOT_READY = 600,
        PTXPACK_CU_CONTEXT_IS_DESTROYED = 709,
        PTXPACK_CU_SYSTEM_DRIVER_MISMATCH = 803,
        PTXPACK_CU_COMPAT_NOT_SUPPORTED = 804,
@@ -151,6 +152,11 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
       (void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))                            \
     X(cuMemcpyDtoDAsync, 3020, "_v2", REQUIRED,                                                                \
       (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st * stream))               \
+    X(cuMemcpyPeerAsync, 4000, "", OPTIONAL,                                                                   \
+      (ptxpack_deviceptr to, struct CUctx_st * to_context, ptxpack_deviceptr from,                             \
+       struct CUctx_st * from_context, size_t bytes, struct CUstream_st * stream))                             \
+    X(cuDeviceCanAccessPeer, 4000, "", OPTIONAL, (int *can, int device, int peer))                             \
+    X(cuCtxEnablePeerAccess, 4000, "", OPTIONAL, (struct CUctx_st * peer, unsigned int flags))                 \
     X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))            \
     X(cuMemsetD16, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned short value, size_t count))          \
     X(cuMemsetD32, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned int value, size_t count))            \
@@ -163,6 +169,8 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
     X(cuStreamCreate, 2000, "", REQUIRED, (struct CUstream_st * *stream, unsigned int flags))                  \
     X(cuStreamDestroy, 4000, "_v2", REQUIRED, (struct CUstream_st * stream))                                   \
     X(cuStreamSynchronize, 2000, "", REQUIRED, (struct CUstream_st * stream))                                  \
+    X(cuStreamQuery, 2000, "", REQUIRED, (struct CUstream_st * stream))                                        \
+    X(cuEventQuery, 2000, "", REQUIRED, (struct CUevent_st * event))                                           \
     X(cuStreamWaitEvent, 3020, "", REQUIRED,                                                                   \
       (struct CUstream_st * stream, struct CUevent_st * event, unsigned int flags))                            \
     X(cuStreamBeginCapture, 10010, "_v2", OPTIONAL, (struct CUstream_st * stream, unsigned int mode))          \

@@ -29,7 +29,9 @@
     X(E_LAUNCH, 15, "the kernel launch was refused")                                         \
     X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")        \
     X(E_NO_NVRTC, 17, "no NVRTC library could be loaded")                                    \
-    X(E_PREBUILT, 18, "prebuilt machine code cannot be used")
+    X(E_PREBUILT, 18, "prebuilt machine code cannot be used")                                \
+    X(E_NO_NCCL, 19, "no NCCL library could be loaded")                                      \
+    X(E_PEER, 20, "another rank failed, disagreed, or did not answer in time")
 
 typedef enum ptxpack_status {
 #define PTXPACK_STATUS_ENUM(name, value, sentence) PTXPACK_##name = value,

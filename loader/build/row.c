@@ -27,7 +27,7 @@ ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v,
     if (arch < v->arch || (exact && (arch != v->arch || (h->driver == NULL && !named && !h->stand_in))))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %ssm_%d%s, the target is %s", v->id,
                             exact ? "exactly " : "", v->arch, exact ? "a" : "", target);
-    snprintf(exact_target, 16, "%s%s", target, exact && !named ? "a" : "");
+    snprintf(exact_target, 16, "%.14s%s", target, exact && !named ? "a" : "");
     return PTXPACK_OK;
 }
 

@@ -64,7 +64,9 @@ static void add_remark(ptxpack_resources *out, const char *remark)
     size_t have = strlen(out->remarks);
     if (have + strlen(remark) + 2 > sizeof out->remarks || strstr(out->remarks, remark) != NULL)
         return;
-    snprintf(out->remarks + have, sizeof out->remarks - have, "%s%s", have ? "\n" : "", remark);
+    if (have > 0)
+        out->remarks[have++] = '\n';
+    memcpy(out->remarks + have, remark, strlen(remark) + 1);
 }
 
 void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources *out)

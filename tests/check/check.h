@@ -74,6 +74,7 @@ void check_vector(check *c);
 void check_append(check *c); /* to a cache of keys and values */
 void check_blocks(check *c); /* lists of blocks that the device makes */
 void check_merge(check *c);  /* of two partial attentions */
+void check_parts(check *c);  /* of any number of them */
 void check_norm(check *c);   /* RMSNorm */
 void check_gather(check *c); /* rows of a table */
 void check_chain(check *c);  /* of launches that overlap */

@@ -22,6 +22,7 @@ static int run_all(check *c)
     check_lengths(c);
     check_blocks(c);
     check_merge(c);
+    check_parts(c);
     check_norm(c);
     check_gather(c);
     check_append(c);

@@ -265,6 +265,11 @@ DEFINE(cuMemsetD32Async, ptxpack_deviceptr to, unsigned int value, size_t count,
     DEFINE(name, type **made, __VA_ARGS__) { return *made = (type *)&primary, *top() ? 0u : INVALID_CONTEXT; }
 HANDLE(cuStreamCreate, struct CUstream_st, unsigned int flags)
 NOTHING(cuStreamDestroy, struct CUstream_st *stream)
+NOTHING(cuStreamQuery, struct CUstream_st *stream)
+NOTHING(cuMemcpyPeerAsync, ptxpack_deviceptr to, struct CUctx_st *to_context, ptxpack_deviceptr from,
+        struct CUctx_st *from_context, size_t bytes, struct CUstream_st *stream)
+NOTHING(cuDeviceCanAccessPeer, int *can, int device, int peer)
+NOTHING(cuCtxEnablePeerAccess, struct CUctx_st *peer, unsigned int flags)
 NOTHING(cuStreamSynchronize, struct CUstream_st *stream)
 NOTHING(cuStreamWaitEvent, struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags)
 NOTHING(cuStreamBeginCapture, struct CUstream_st *stream, unsigned int mode)
@@ -281,6 +286,7 @@ NOTHING(cuGraphDestroy, struct CUgraph_st *graph)
 HANDLE(cuEventCreate, struct CUevent_st, unsigned int flags)
 NOTHING(cuEventRecord, struct CUevent_st *event, struct CUstream_st *stream)
 NOTHING(cuEventSynchronize, struct CUevent_st *event)
+NOTHING(cuEventQuery, struct CUevent_st *event)
 DEFINE(cuEventElapsedTime, float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
 {
     return *milliseconds = 1, 0u;

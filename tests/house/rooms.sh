@@ -2,8 +2,8 @@
 # rooms.sh - checks the order of the house, from the #include lines and the sizes of files, and prints one line for
 # each thing that is out of order.
 #
-#   Arrows between rooms point down: tests, tools -> host -> loader -> cache; in host: attention, gemm, vector -> plan
-#   -> atom -> layout.  There are no circles of rooms.  A folder and the folders in it count as one room for this.
+#   Arrows between rooms point down: tests, tools -> host -> loader -> cache; in host: parallel -> attention, gemm, vector
+#   -> plan -> atom -> layout.  There are no circles of rooms.  A folder and the folders in it count as one room for this.
 #   The emulator stands apart: it includes its own headers, and of the rest the driver's prototypes and number types.
 #   Tools and tests include public headers, headers made for them (inspect.h, notation.h, scalars.h), and the tests of cache,
 #   loader, host and emulator the private headers of the room they test.
@@ -42,9 +42,10 @@ awk -v public=" $public " '
         if (path ~ /^host\/layout\//) return 4
         if (path ~ /^host\/atom\//) return 5
         if (path ~ /^host\/plan\//) return 6
+        if (path ~ /^host\/parallel\//) return 8
         if (path ~ /^host\/.*\//) return 7
-        if (path ~ /^host\//) return 8
-        return path ~ /^tools\// ? 9 : 10
+        if (path ~ /^host\//) return 9
+        return path ~ /^tools\// ? 10 : 11
     }
     function within(inner, outer) { return index(inner "/", outer "/") == 1 }
     {
@@ -60,10 +61,10 @@ awk -v public=" $public " '
         mirror = $1 ~ /^tests\/emu\// ? "tools/emu" : substr($1, 7)
         sub(/\/.*/, mirror ~ /^tools/ ? "/emu" : "", mirror)
         mirrored = $1 ~ /^tests\// && within(to, mirror) || $1 ~ /^tests\/(fake|support)\//
-        if (level($1) >= 9 && !emulator && $2 ~ /^(cache|loader|host|tools\/emu)\// && !index(public, " " $2 " ") &&
+        if (level($1) >= 10 && !emulator && $2 ~ /^(cache|loader|host|tools\/emu)\// && !index(public, " " $2 " ") &&
             $2 !~ /\/(inspect|notation|scalars)\.h$/ && !mirrored)
             print $1 ": the private header " $2
-        if (level($1) < 10 && !emulator && !within(from, to) && !within(to, from))
+        if (level($1) < 11 && !emulator && !within(from, to) && !within(to, from))
             print from, to >(work "/arrows")
     }' work="$work" "$work/includes" >"$work/found"
 tsort <"$work/arrows" 2>&1 >/dev/null | sed -n 's/^tsort: \([a-z/]*\)$/\1: in a circle of rooms/p' | sort -u >>"$work/found"

@@ -69,6 +69,7 @@ STEPS = {
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
     'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
         (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))] + CHAIN,
+    'parallel/parts.ptx': [(80, 'attention_merge_parts', 'parts f16', '')] + [(sm, 'attention_merge_parts', 'merge of ', '') for sm in (75, 80)],
     'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)] +
                            CHAIN,
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
@@ -82,7 +83,7 @@ STEPS = {
 }
 # What the cases of a host file are, by a part of its name; the first that fits.
 HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
-              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/merge', 'attention/merge.ptx'),
+              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/merge', 'attention/merge.ptx'), ('host/parallel/parts', 'parallel/parts.ptx'),
               ('host/attention/append', 'kv_cache/append.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
               ('host/gemm/wgmma', 'gemm/wgmma.ptx'), ('host/gemm/', 'gemm/mma.ptx'), ('host/plan/', 'attention/wgmma.ptx')]
 SMALL_SECONDS, LARGE_SECONDS = 60, 900  # of processor time: a step takes a second, or a minute

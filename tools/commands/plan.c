@@ -224,8 +224,8 @@ void plan_report_stages(plan *p, int64_t from, int64_t bytes, int64_t count, con
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */
-static const plan_operation *const operations[] = {&plan_attention, &plan_gemm};
-enum { OPERATIONS = sizeof operations / sizeof operations[0], OPTIONS = 32 };
+static const plan_operation *const operations[] = {&plan_attention, &plan_gemm, &plan_parallel};
+enum { OPERATIONS = sizeof operations / sizeof operations[0], OPTIONS = 48 };
 
 const ptxpack_variant *plan_named_row(const plan *p, const char *op)
 {
@@ -299,6 +299,10 @@ int cmd_plan(int argc, char **argv)
 {
     plan_settings         s = {.attention = attention_settings_of("plan"),
                                .gemm = gemm_settings_of("plan"),
+                               .ranks = 8,
+                               .shards = "zigzag",
+                               .way = "best",
+                               .link = NAN,
                                .tflops = NAN,
                                .gbps = NAN};
     option                rows[OPTIONS];
@@ -308,11 +312,12 @@ int cmd_plan(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], operations[i]->word) == 0)
             operation = operations[i];
     list_options(operation, &s, rows);
-    int status = command_options(argc, argv, "ptxpack plan attention|gemm [options]", rows, &words);
+    int status = command_options(argc, argv, "ptxpack plan attention|gemm|parallel [options]", rows, &words);
     if (status >= 0)
         return status;
     if (words != 1 || strcmp(argv[1], operation->word) != 0)
-        return command_fail("plan", "expected \"attention\" or \"gemm\" (try --help)"), COMMAND_USAGE;
+        return command_fail("plan", "expected \"attention\", \"gemm\" or \"parallel\" (try --help)"),
+               COMMAND_USAGE;
     if (!check_rate("tflops", s.tflops) || !check_rate("gbps", s.gbps))
         return COMMAND_USAGE;
     return make_plan(operation, &s);

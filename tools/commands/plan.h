@@ -11,6 +11,9 @@ typedef struct plan_settings {
     attention_settings attention;
     gemm_settings      gemm;
     bool               c, bias; /* the GEMM has them */
+    int64_t            ranks;   /* of parallel attention, as all to `link` */
+    const char        *shards, *way;
+    double             link; /* NaN: the library's */
     const char        *arch, *variant;
     double             tflops, gbps; /* NaN: the machine's */
     bool               no_compile, json;
@@ -35,7 +38,7 @@ typedef struct plan_operation {
     int (*describe)(plan *p); /* make a descriptor of the settings */
     int (*fill)(plan *p);     /* choose the row and fill the report */
 } plan_operation;
-extern const plan_operation plan_attention, plan_gemm;
+extern const plan_operation plan_attention, plan_gemm, plan_parallel;
 /* The part of the report that belongs to one method of attention, after the row is chosen. */
 typedef struct plan_kernel {
     void (*tiles)(plan *p, const void *layout);

@@ -1,0 +1,94 @@
+/* cost.c - a model of the time that a rank takes: its kernels as the library's model of attention has them, copies at the
+ * speed of a link, and each part of what is merged read once. */
+#include <stdlib.h>
+
+#include "host/attention/inspect.h"
+#include "plan.h"
+
+enum { LINK_GBPS = 370, COPY_US = 4 /* to begin the copies of a step */, MERGE_US = 4 };
+
+/* The time of a kernel in microseconds. */
+static ptxpack_status time_kernel(const ptxpack *handle, const ptxpack_attention_desc *desc, double *us)
+{
+    char                   line[PLAN_LINE];
+    plan_room              geometry;
+    plan_problem           problem;
+    const ptxpack_variant *row;
+    ptxpack_status         status = plan_resolve(&attention_op, handle, NULL, desc, &geometry, &problem, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    status = plan_choose(&problem, &row);
+    if (status == PTXPACK_OK)
+        *us = plan_method_of(row)->cost(&problem, row);
+    return status;
+}
+
+static double merge_us(const ptxpack *handle, const parallel_whole *w, const parallel_schedule *s)
+{
+    const ptxpack_device_caps caps = plan_device_caps(handle);
+    const attention_machine   machine = attention_machine_of(&caps, ptxpack_device(handle)->sm_count);
+    const double              gbps = machine.bytes * machine.ghz * (double)machine.sms;
+    double                    us = 0;
+    for (int32_t c = 0; c < s->chunks; c++) {
+        const int32_t parts = parallel_parts_of(s, c);
+        if (parts > 1)
+            us += MERGE_US +
+                  1e-3 * (parts + 1) * (double)w->batch * (double)(s->chunk[c].count * w->o_row) / gbps;
+    }
+    return us;
+}
+
+ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, double link_gbps, int32_t rank,
+                              parallel_time *out)
+{
+    parallel_schedule *s = parallel_schedule_make(&w->problem, rank);
+    const double       gbps = link_gbps > 0 ? link_gbps : LINK_GBPS;
+    ptxpack_status     status = PTXPACK_OK;
+    if (s == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_MEMORY, "out of memory for a schedule of %d ranks",
+                            (int)w->problem.ranks);
+    *out = (parallel_time){0, 0, 0, merge_us(handle, w, s)};
+    for (int32_t step = 0, copy = 0, part = 0; step <= s->steps; step++) {
+        double bytes = 0, us = 0;
+        for (; copy < s->copy_count && s->copies[copy].step == step; copy++)
+            if (s->copies[copy].rank != rank)
+                bytes += (double)w->batch * (double)(s->copies[copy].count * (w->k_row + w->v_row));
+        out->copies += bytes > 0 ? COPY_US + 1e-3 * bytes / gbps : 0;
+        for (; status == PTXPACK_OK && part < s->part_count && s->parts[part].step == step; part++) {
+            const ptxpack_attention_desc d = parallel_part_desc(w, s, part);
+            status = time_kernel(handle, &d, &us);
+            if (out->all < out->copies && step > 0)
+                out->all = out->copies;
+            out->all += us;
+            out->compute += us;
+        }
+    }
+    out->all += out->merge;
+    free(s);
+    return status;
+}
+
+ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *w, double link_gbps)
+{
+    static const ptxpack_parallel_way ways[] = {PTXPACK_PARALLEL_GATHER, PTXPACK_PARALLEL_STEPS};
+    const int32_t        every = (w->problem.ranks + 15) / 16; /* of many ranks the model looks at some */
+    ptxpack_parallel_way best = w->problem.way;
+    double               least = 0;
+    ptxpack_status       status = PTXPACK_OK;
+    if (best != PTXPACK_PARALLEL_BEST)
+        return PTXPACK_OK;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        double        slowest = 0;
+        parallel_time time;
+        w->problem.way = ways[i];
+        for (int32_t rank = 0; rank < w->problem.ranks && status == PTXPACK_OK; rank += every) {
+            status = parallel_model(handle, w, link_gbps, rank, &time);
+            if (status == PTXPACK_OK && time.all > slowest)
+                slowest = time.all;
+        }
+        if (i == 0 || slowest < least)
+            best = ways[i], least = slowest;
+    }
+    w->problem.way = best;
+    return status;
+}

@@ -1,0 +1,276 @@
+/* launch.c - a launch of parallel attention.
+ *
+ *   stream of a rank   ready | own keys | wait for step 1, its parts | step 2 ... | merge | wait until others have read
+ *   its copies         wait for ready of all ranks that are read | step 1 | step 2 ... */
+#include "loader/missing.h"
+#include "plan.h"
+
+typedef ptxpack_attention_parallel_plan    parallel_plan;
+typedef ptxpack_attention_parallel_buffers parallel_buffers;
+
+#define TRY(expression)                                 \
+    do {                                                \
+        const ptxpack_status try_status = (expression); \
+        if (try_status != PTXPACK_OK)                   \
+            return try_status;                          \
+    } while (0)
+
+/* ---- checks ------------------------------------------------------------------------------------------- */
+static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const ptxpack       *handle = plan->group->member[0].handle;
+    const parallel_rank *r = &plan->rank[local];
+    const bool           sinks = (plan->whole.desc.options & PTXPACK_SINKS) != 0;
+    const int            rank = (int)(plan->group->first + local);
+    const memory_range   ranges[] = {
+          {"q", b->q, 1, 16, false},         {"k", b->k, 1, 16, false},
+          {"v", b->v, 1, 16, false},         {"o", b->o, 1, 16, false},
+          {"lse", b->lse, 1, 4, true},       {"workspace", b->workspace, r->bytes, 16, r->bytes == 0},
+          {"sinks", b->sinks, 1, 4, !sinks},
+    };
+    char line[PLAN_LINE];
+    if (b->size != sizeof *b || b->reserved != 0)
+        return ptxpack_fail(handle, PTXPACK_E_ARG,
+                            b->reserved != 0
+                                ? "buffers[%d].reserved is not 0"
+                                : "buffers[%d].size is not sizeof(ptxpack_attention_parallel_buffers)",
+                            (int)local);
+    for (size_t i = 0; r->rows > 0 && i < sizeof ranges / sizeof ranges[0]; i++)
+        if (memory_check(&ranges[i], line) != PTXPACK_OK)
+            return ptxpack_fail(handle, PTXPACK_E_ARG, "rank %d: %s", rank, line);
+    return PTXPACK_OK;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------- */
+static ptxpack_status copy_rows(const parallel_plan *plan, int32_t local, const parallel_buffers *b,
+                                const parallel_copy *copy, int32_t from_local)
+{
+    const parallel_rank    *to = &plan->rank[local], *from = &plan->rank[from_local];
+    const parallel_buffers *source = &b[from_local];
+    const int64_t           k = plan->whole.k_row, v = plan->whole.v_row;
+    for (int64_t i = 0; i < plan->whole.batch; i++) {
+        const int64_t at = i * to->schedule->buffer_rows + copy->to, there = i * from->rows + copy->from;
+        TRY(group_copy(plan->group, local, b[local].workspace + to->k + (uint64_t)(at * k), from_local,
+                       source->k + (uint64_t)(there * k), (uint64_t)(copy->count * k)));
+        TRY(group_copy(plan->group, local, b[local].workspace + to->v + (uint64_t)(at * v), from_local,
+                       source->v + (uint64_t)(there * v), (uint64_t)(copy->count * v)));
+    }
+    return PTXPACK_OK;
+}
+
+static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
+
+/* With NCCL: keys and values of `copy`, to a rank that takes them or from the one that has them; keeps the first error. */
+static void transfer(const parallel_plan *plan, const parallel_buffers *b, const parallel_copy *copy, bool send,
+                     nccl_result *worst)
+{
+    const parallel_rank *r = &plan->rank[0];
+    const int64_t        bytes[2] = {plan->whole.k_row, plan->whole.v_row};
+    const uint64_t       shard[2] = {b->k, b->v}, buffer[2] = {b->workspace + r->k, b->workspace + r->v};
+    const nccl_table    *nccl = plan->group->nccl;
+    for (int64_t i = 0; i < plan->whole.batch; i++)
+        for (int t = 0; t < 2; t++) {
+            const int64_t at = send ? i * r->rows + copy->from : i * r->schedule->buffer_rows + copy->to;
+            void         *memory = pointer((send ? shard[t] : buffer[t]) + (uint64_t)(at * bytes[t]));
+            const size_t  count = (size_t)(copy->count * bytes[t]);
+            nccl_result result = send ? nccl->ncclSend(memory, count, NCCL_INT8, copy->rank, plan->group->comm,
+                                                       plan->group->member[0].copies)
+                                      : nccl->ncclRecv(memory, count, NCCL_INT8, copy->rank, plan->group->comm,
+                                                       plan->group->member[0].copies);
+            if (*worst == NCCL_SUCCESS || *worst == NCCL_IN_PROGRESS)
+                *worst = result;
+        }
+}
+
+/* With NCCL, each step is one operation of sends and receives; two ranks name what passes between them in the same order. */
+static ptxpack_status enqueue_transfers(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const parallel_rank     *r = &plan->rank[0];
+    const parallel_schedule *s = r->schedule;
+    struct CUstream_st      *stream = plan->group->member[0].copies;
+    TRY(group_wait_for(plan->group, local, stream, r->ready));
+    plan->group->step_count = r->steps;
+    for (int32_t step = 1; step <= r->steps; step++) {
+        nccl_result worst = NCCL_SUCCESS;
+        group_step *over = &plan->group->steps[step - 1];
+        *over = (group_step){r->arrived[step], -1};
+        for (int32_t i = 0; i < s->copy_count; i++)
+            if (s->copies[i].step == step && s->copies[i].rank == plan->group->first)
+                TRY(copy_rows(plan, local, b, &s->copies[i], local));
+        TRY(group_begin(plan->group));
+        for (int32_t i = 0; i < s->copy_count; i++)
+            if (s->copies[i].step == step && s->copies[i].rank != plan->group->first) {
+                over->rank = s->copies[i].rank;
+                transfer(plan, b, &s->copies[i], false, &worst);
+            }
+        for (int32_t i = 0; i < r->send_count; i++)
+            if (r->sends[i].step == step)
+                transfer(plan, b, &r->sends[i], true, &worst);
+        TRY(group_end(plan->group, worst));
+        TRY(group_record(plan->group, local, r->arrived[step], stream));
+    }
+    return PTXPACK_OK;
+}
+
+/* All copies of a rank.  Those of a step begin with the first one whose rank is above this one's, so that the ranks do not
+ * read from the same one at a time. */
+static ptxpack_status enqueue_copies(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const parallel_schedule *s = plan->rank[local].schedule;
+    struct CUstream_st      *stream = plan->group->member[local].copies;
+    if (plan->group->nccl != NULL)
+        return enqueue_transfers(plan, local, b);
+    TRY(group_wait_for(plan->group, local, stream, plan->rank[local].ready));
+    for (int32_t i = 0, end; i < s->copy_count; i = end) {
+        int32_t step = s->copies[i].step, first = i;
+        for (end = i; end < s->copy_count && s->copies[end].step == step; end++) {
+            if (first == i && s->copies[end].rank > local && s->copies[i].rank <= local)
+                first = end;
+            TRY(group_wait_for(plan->group, local, stream, plan->rank[s->copies[end].rank].ready));
+        }
+        for (int32_t n = 0; n < end - i; n++) {
+            const parallel_copy *copy = &s->copies[i + (first - i + n) % (end - i)];
+            TRY(copy_rows(plan, local, b, copy, copy->rank));
+        }
+        TRY(group_record(plan->group, local, plan->rank[local].arrived[step], stream));
+    }
+    return PTXPACK_OK;
+}
+
+/* A rank's stream goes on when nobody reads its shard any more. */
+static ptxpack_status wait_for_readers(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    if (plan->group->nccl != NULL) /* its own last step sends what others take last */
+        return plan->rank[0].steps == 0
+                   ? PTXPACK_OK
+                   : group_wait_for(plan->group, local, b->stream, plan->rank[0].arrived[plan->rank[0].steps]);
+    for (int32_t reader = 0; reader < plan->local; reader++) {
+        const parallel_rank *r = &plan->rank[reader];
+        for (int32_t i = 0; i < r->schedule->copy_count && reader != local; i++)
+            if (r->schedule->copies[i].rank == local)
+                TRY(group_wait_for(plan->group, local, b[local].stream,
+                                   r->arrived[r->schedule->copies[i].step]));
+    }
+    return PTXPACK_OK;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------ */
+static uint64_t chunk_row(const parallel_rank *r, int32_t chunk)
+{
+    return chunk == 0 ? 0 : (uint64_t)r->schedule->chunk[0].count;
+}
+
+static uint64_t chunk_lse(const parallel_plan *plan, const parallel_rank *r, int32_t chunk, uint64_t lse)
+{
+    const ptxpack_attention_desc *d = &plan->whole.desc;
+    return lse == 0
+               ? 0
+               : lse + chunk_row(r, chunk) * (uint64_t)plan->whole.batch * (uint64_t)d->heads_q * sizeof(float);
+}
+
+/* `number` counts the parts of the chunk. */
+static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, const parallel_buffers *b,
+                                  int32_t index, int32_t number)
+{
+    const parallel_rank  *r = &plan->rank[local];
+    const parallel_part  *part = &r->schedule->parts[index];
+    const parallel_whole *w = &plan->whole;
+    const int32_t         c = part->chunk;
+    const uint64_t        k = part->step == 0 ? b->k : b->workspace + r->k,
+                   v = part->step == 0 ? b->v : b->workspace + r->v;
+    const bool     merged = r->merge[c] != NULL;
+    const uint64_t bytes = ((uint64_t)w->desc.batch + 1) * sizeof *r->starts; /* of packed sequences */
+    const uint64_t starts = b->workspace + r->starts_at + (uint64_t)c * 2 * bytes;
+    const ptxpack_attention_buffers buffers = {
+        .size = sizeof buffers,
+        .q = b->q + chunk_row(r, c) * (uint64_t)w->q_row,
+        .k = k + (uint64_t)(part->row * w->k_row),
+        .v = v + (uint64_t)(part->row * w->v_row),
+        .o = merged ? b->workspace + r->o[c] + (uint64_t)number * r->o_part[c]
+                    : b->o + chunk_row(r, c) * (uint64_t)w->o_row,
+        .lse = merged ? b->workspace + r->lse[c] + (uint64_t)number * r->lse_part[c]
+                      : chunk_lse(plan, r, c, b->lse),
+        .workspace = b->workspace + r->kernel[index].workspace,
+        .sinks = b->sinks,
+        .starts_q = starts,
+        .starts_kv = starts + bytes,
+    };
+    return group_pass(plan->group, local, ptxpack_attention_launch(r->kernel[index].plan, &buffers, b->stream));
+}
+
+/* Where packed sequences begin, which the plan knows. */
+static ptxpack_status upload_starts(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    const parallel_rank *r = &plan->rank[local];
+    if (r->starts == NULL || r->rows == 0)
+        return PTXPACK_OK;
+    const size_t      bytes = 4 * ((size_t)plan->whole.desc.batch + 1) * sizeof *r->starts;
+    ptxpack_cu_result result = ptxpack_driver_table(plan->group->member[local].handle)
+                                   ->cuMemcpyHtoDAsync(b->workspace + r->starts_at, r->starts, bytes,
+                                                       b->stream);
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK
+                                        : group_fail(plan->group, local, result, "cuMemcpyHtoDAsync");
+}
+
+static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, const parallel_buffers *all)
+{
+    const parallel_buffers *b = &all[local];
+    const parallel_rank    *r = &plan->rank[local];
+    int32_t                 number[2] = {0, 0}, step = 0;
+    TRY(upload_starts(plan, local, b));
+    for (int32_t i = 0; i < r->schedule->part_count; i++) {
+        if (r->schedule->parts[i].step > step) {
+            step = r->schedule->parts[i].step;
+            TRY(group_wait_for(plan->group, local, b->stream, r->arrived[step]));
+        }
+        TRY(launch_part(plan, local, b, i, number[r->schedule->parts[i].chunk]++));
+    }
+    for (int32_t c = 0; c < r->schedule->chunks; c++) {
+        const merge_parts_buffers parts = {.parts_o = b->workspace + r->o[c],
+                                           .parts_lse = b->workspace + r->lse[c],
+                                           .o = b->o + chunk_row(r, c) * (uint64_t)plan->whole.o_row,
+                                           .lse = chunk_lse(plan, r, c, b->lse),
+                                           .o_part = (int64_t)r->o_part[c],
+                                           .lse_part = (int64_t)r->lse_part[c]};
+        if (r->merge[c] != NULL)
+            TRY(group_pass(plan->group, local, plan_launch(&r->merge[c]->head, &parts, b->stream)));
+    }
+    return PTXPACK_OK;
+}
+
+/* ---- the launch --------------------------------------------------------------------------------------- */
+static ptxpack_status record_ready(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+{
+    return group_record(plan->group, local, plan->rank[local].ready, b[local].stream);
+}
+
+/* What a launch does for all ranks, one after another, each in its context. */
+static ptxpack_status (*const stages[])(const parallel_plan *, int32_t,
+                                        const parallel_buffers *) = {record_ready, enqueue_copies,
+                                                                     enqueue_kernels, wait_for_readers};
+
+static ptxpack_status run_stage(const parallel_plan *plan, size_t stage, int32_t local,
+                                const parallel_buffers *b)
+{
+    bool pushed;
+    TRY(group_enter(plan->group, local, &pushed));
+    ptxpack_status status = stages[stage](plan, local, b);
+    group_leave(plan->group, local, pushed);
+    return status;
+}
+
+ptxpack_status ptxpack_attention_parallel_launch(const ptxpack_attention_parallel_plan    *plan,
+                                                 const ptxpack_attention_parallel_buffers *buffers)
+{
+    if (plan == NULL)
+        return PTXPACK_MISSING(NULL, "plan");
+    if (buffers == NULL)
+        return PTXPACK_MISSING(plan->group->member[0].handle, "buffers");
+    TRY(group_usable(plan->group));
+    for (int32_t i = 0; i < plan->local; i++)
+        TRY(check_rank(plan, i, &buffers[i]));
+    for (size_t stage = 0; stage < sizeof stages / sizeof stages[0]; stage++)
+        for (int32_t i = 0; i < plan->local; i++)
+            TRY(run_stage(plan, stage, i, buffers));
+    return PTXPACK_OK;
+}

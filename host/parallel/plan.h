@@ -1,0 +1,72 @@
+/* plan.h - private: a plan of parallel attention: of each local rank its schedule, kernels, events, and workspace. */
+#ifndef PTXPACK_PARALLEL_PLAN_H
+#define PTXPACK_PARALLEL_PLAN_H
+#include "group.h"
+#include "parts.h"
+#include "schedule.h"
+
+enum { PARALLEL_STEPS = GROUP_STEPS };
+
+/* The whole attention, with the sizes that addresses are computed from. */
+typedef struct parallel_whole {
+    ptxpack_attention_desc desc;
+    parallel_problem       problem;
+    int64_t                batch;                      /* of the tensors: 1 if their rows are packed */
+    int64_t                q_row, k_row, v_row, o_row; /* bytes of a row of all heads */
+    uint32_t               starts_digest;              /* 0: not packed */
+} parallel_whole;
+
+/* A part of the schedule: its kernel, and where that kernel's workspace is.  Parts with equal descriptors share both. */
+typedef struct parallel_kernel {
+    ptxpack_attention_desc  desc;
+    ptxpack_attention_plan *plan;
+    bool                    own; /* this part is the first with it */
+    uint64_t                workspace;
+} parallel_kernel;
+
+/* Offsets are those in the workspace. */
+typedef struct parallel_rank {
+    parallel_schedule *schedule;
+    int64_t            rows;                   /* of the shard */
+    parallel_kernel   *kernel;                 /* of each part */
+    merge_parts_plan  *merge[2];               /* of each chunk with several parts; otherwise NULL */
+    uint64_t           k, v;                   /* of the buffer of keys */
+    uint64_t           o[2], lse[2];           /* of the parts of a chunk that is merged */
+    uint64_t           o_part[2], lse_part[2]; /* bytes of one of them */
+    int32_t *starts;      /* of packed rows, in host memory: of q and of keys, for each chunk; otherwise NULL */
+    uint64_t starts_at;   /* the same in the workspace */
+    uint64_t bytes;       /* of the workspace */
+    parallel_copy *sends; /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
+    int32_t        send_count,
+        steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule */
+    struct CUevent_st *ready;                       /* the rank's stream has come to the launch */
+    struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */
+} parallel_rank;
+
+struct ptxpack_attention_parallel_plan {
+    ptxpack_parallel_group *group;
+    parallel_whole          whole;
+    int32_t                 local;
+    parallel_rank          *rank;
+};
+
+/* Checks what is computed in parallel.  PTXPACK_E_ARG, _E_UNSUPPORTED, with `line` */
+ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int32_t ranks, parallel_whole *out,
+                                char line[PLAN_LINE]);
+/* Collective: whether all ranks have come here with PTXPACK_OK and the same descriptor; the way becomes that of rank 0.  A rank
+ * that comes with a failure returns it.  PTXPACK_E_PEER, with a line that names the rank.  Without NCCL it returns `status`. */
+ptxpack_status parallel_agree(ptxpack_parallel_group *group, parallel_whole *whole, ptxpack_status status);
+/* The attention of part number `index`. */
+ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const parallel_schedule *schedule,
+                                          int32_t index);
+
+/* The model of time, in microseconds, of rank `rank` with the problem's way; < 0: there is no memory, or a part that no
+ * kernel covers, with the handle's line. */
+typedef struct parallel_time {
+    double all, compute, copies, merge; /* when the rank is ready; what each takes alone */
+} parallel_time;
+ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *whole, double link_gbps,
+                              int32_t rank, parallel_time *out);
+/* The least time of all ranks' slowest, over both ways, unless the problem says one; sets the problem's way. */
+ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *whole, double link_gbps);
+#endif

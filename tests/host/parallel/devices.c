@@ -1,0 +1,106 @@
+/* devices.c - parallel attention on emulated devices of one process, against the whole attention in double precision: groups of
+ * 1 to 8 ranks, both kinds of shards, both ways, every mask, odd lengths, and lengths below the number of ranks. */
+#include "fixture.h"
+
+typedef struct parallel_case {
+    const char  *name;
+    int32_t      batch, rows, heads_q, heads_kv, dim, dim_v;
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+    uint32_t     options;
+    bool         packed; /* sequences of packed_starts, `rows` in all */
+} parallel_case;
+
+/* One is empty, one has a single row. */
+enum { SEQUENCES = 5, LONGEST = 77 };
+static const int32_t packed_starts[SEQUENCES + 1] = {0, 40, 40, 117, 118, 180};
+
+static const parallel_case cases[] = {
+    {"full", 1, 150, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false},
+    {"causal", 2, 131, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
+    {"causal, sinks", 1, 200, 3, 1, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false},
+    {"window", 2, 97, 2, 2, 64, 0, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0, false},
+    {"window on both sides", 1, 180, 4, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, 30, 41, 5, 0, false},
+    {"window on the right", 1, 90, 2, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 7, 0, PTXPACK_SINKS, false},
+    {"few rows", 2, 5, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
+    {"values of another size", 1, 70, 4, 2, 64, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
+    {"packed, full", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, true},
+    {"packed, causal", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, true},
+    {"packed, window", SEQUENCES, 180, 2, 1, 64, 128, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 25, 0, 0, 0, true},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static ptxpack_attention_desc desc_of(const parallel_case *c, ptxpack_dtype dtype)
+{
+    return (ptxpack_attention_desc){.size = sizeof(ptxpack_attention_desc),
+                                    .dtype = dtype,
+                                    .batch = c->batch,
+                                    .seqlen_q = c->packed ? LONGEST : c->rows,
+                                    .seqlen_kv = c->packed ? LONGEST : c->rows,
+                                    .q_rows = c->packed ? PTXPACK_ROWS_PACKED : PTXPACK_ROWS_DENSE,
+                                    .kv_rows = c->packed ? PTXPACK_ROWS_PACKED : PTXPACK_ROWS_DENSE,
+                                    .rows_q = c->packed ? c->rows : 0,
+                                    .rows_kv = c->packed ? c->rows : 0,
+                                    .heads_q = c->heads_q,
+                                    .heads_kv = c->heads_kv,
+                                    .head_dim = c->dim,
+                                    .head_dim_v = c->dim_v,
+                                    .mask = c->mask,
+                                    .window_left = c->left,
+                                    .window_right = c->right,
+                                    .softcap = c->softcap,
+                                    .options = c->options};
+}
+
+/* Two launches in a row: the second one finds the workspace as the first one left it. */
+static void run_case(const parallel_case *c, int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way way,
+                     ptxpack_dtype dtype)
+{
+    const ptxpack_attention_desc          d = desc_of(c, dtype);
+    const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
+                                                  .attention = &d,
+                                                  .shards = shards,
+                                                  .way = way,
+                                                  .starts = c->packed ? packed_starts : NULL};
+    whole_tensors                         t = draw_tensors(&d, SEED);
+    ptxpack_parallel_group               *group;
+    sharded                               s;
+    char                                  what[128];
+    snprintf(what, sizeof what, "%s, %d ranks, shards %d, way %d", c->name, (int)ranks, (int)shards, (int)way);
+    assert_int_equal(ptxpack_parallel_devices(handles, ranks, &group), PTXPACK_OK);
+    if (!sharded_open(&s, group, handles, &desc) ||
+        !sharded_upload(&s, (const void *const *)t.tensor, t.sinks) || !sharded_launch(&s) ||
+        !sharded_launch(&s) || !sharded_wait(&s) || !sharded_download(&s, t.tensor[SHARDED_O], t.lse))
+        fail_msg("%s: %s", what, s.line);
+    t.starts = desc.starts;
+    must_be_right(&d, &t, what);
+    sharded_close(&s);
+    ptxpack_parallel_free(group);
+    free_tensors(&t);
+}
+
+/* Neighbouring numbers of ranks take the other shards. */
+static void all_cases(int32_t ranks)
+{
+    for (int i = 0; i < CASES; i++)
+        for (int way = 0; way < (cases[i].packed ? 1 : 2); way++)
+            run_case(&cases[i], ranks, (ptxpack_shards)((i + ranks) % 2),
+                     way ? PTXPACK_PARALLEL_STEPS : PTXPACK_PARALLEL_GATHER,
+                     (i + way) % 2 ? PTXPACK_BF16 : PTXPACK_F16);
+}
+
+static void one_rank(void **state) { (void)state, all_cases(1); }
+static void two_ranks(void **state) { (void)state, all_cases(2); }
+static void three_ranks(void **state) { (void)state, all_cases(3); }
+static void four_ranks(void **state) { (void)state, all_cases(4); }
+static void eight_ranks(void **state) { (void)state, all_cases(8); }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),   cmocka_unit_test(three_ranks),
+        cmocka_unit_test(four_ranks), cmocka_unit_test(eight_ranks),
+    };
+    return cmocka_run_group_tests(tests, open_handles, close_handles);
+}

@@ -1,0 +1,199 @@
+/* plan_parallel.c - ptxpack plan parallel: what each rank of a group copies and computes, and why in this way. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/attention/inspect.h"
+#include "host/parallel/inspect.h"
+#include "tools/commands/plan.h"
+
+static const char *const way_names[] = {"best", "gather", "steps"};
+enum { WAYS = sizeof way_names / sizeof way_names[0] };
+
+static size_t options(plan_settings *s, option *rows)
+{
+    const option own[] = {
+        ATTENTION_OPTIONS(&s->attention, "1", "32768", "32"),
+        {"dtype", OPTION_TEXT, &s->attention.dtype, "f16|bf16  (default f16)"},
+        {"ranks", OPTION_INT, &s->ranks, "N  GPUs that share the sequence (default 8)"},
+        {"shards", OPTION_TEXT, &s->shards, "contiguous|zigzag  the rows of a rank (default zigzag)"},
+        {"way", OPTION_TEXT, &s->way, "gather|steps  (default: what the model prefers)"},
+        {"link", OPTION_REAL, &s->link, "X  GB/s that a rank receives (default 370)"},
+    };
+    s->attention.batch = 1;
+    s->attention.seqlen_q = 32768;
+    s->attention.heads_q = 32;
+    memcpy(rows, own, sizeof own);
+    return sizeof own / sizeof own[0];
+}
+
+static int describe(plan *p)
+{
+    const plan_settings *s = p->settings;
+    if (s->ranks < 1 || s->ranks > 1024)
+        return command_fail("plan", "--ranks: %lld is not between 1 and 1024", (long long)s->ranks),
+               COMMAND_USAGE;
+    if (strcmp(s->shards, "contiguous") != 0 && strcmp(s->shards, "zigzag") != 0)
+        return command_fail("plan", "--shards: \"%s\" is neither contiguous nor zigzag", s->shards),
+               COMMAND_USAGE;
+    if (strcmp(s->way, "best") != 0 && strcmp(s->way, "gather") != 0 && strcmp(s->way, "steps") != 0)
+        return command_fail("plan", "--way: \"%s\" is neither gather nor steps", s->way), COMMAND_USAGE;
+    if (!isnan(s->link) && !(s->link >= 1e-3 && s->link <= 1e6))
+        return command_fail("plan", "--link: %g is not between 1e-3 and 1e6", s->link), COMMAND_USAGE;
+    return attention_problem_describe(&s->attention, &p->attention);
+}
+
+static ptxpack_parallel_way way_of(const char *word)
+{
+    ptxpack_parallel_way way = PTXPACK_PARALLEL_BEST;
+    for (int i = 0; i < WAYS; i++)
+        if (strcmp(word, way_names[i]) == 0)
+            way = (ptxpack_parallel_way)i;
+    return way;
+}
+
+/* The slowest rank of a way. */
+static ptxpack_status slowest_rank(const plan *p, parallel_whole *w, ptxpack_parallel_way way, double link,
+                                   parallel_time *out)
+{
+    const ptxpack_parallel_way kept = w->problem.way;
+    ptxpack_status             status = PTXPACK_OK;
+    *out = (parallel_time){0, 0, 0, 0};
+    w->problem.way = way;
+    for (int32_t rank = 0; rank < w->problem.ranks && status == PTXPACK_OK; rank++) {
+        parallel_time time;
+        status = parallel_model(p->handle, w, link, rank, &time);
+        if (status == PTXPACK_OK && time.all > out->all)
+            *out = time;
+    }
+    w->problem.way = kept;
+    return status;
+}
+
+static ptxpack_status report_ways(plan *p, parallel_whole *w, double link)
+{
+    report        *r = &p->out;
+    ptxpack_status status = PTXPACK_OK;
+    report_line(r, "\nways       estimated us of the slowest rank; its kernels, copies and merges alone");
+    report_open(r, "ways", '[');
+    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS && status == PTXPACK_OK; way++) {
+        parallel_time time;
+        status = slowest_rank(p, w, (ptxpack_parallel_way)way, link, &time);
+        report_open(r, NULL, '{');
+        report_text(r, "way", "%s", way_names[way]);
+        report_real(r, "estimated_us", time.all);
+        report_real(r, "kernels_us", time.compute);
+        report_real(r, "copies_us", time.copies);
+        report_real(r, "merges_us", time.merge);
+        report_bool(r, "taken", way == (int)w->problem.way);
+        report_line(r,
+                    way != (int)w->problem.way
+                        ? "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} {merges_us:9.1f}"
+                        : "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} "
+                          "{merges_us:9.1f}  taken");
+        report_close(r);
+    }
+    report_close(r);
+    return status;
+}
+
+static void report_part(report *r, const parallel_schedule *s, const parallel_part *part)
+{
+    static const char *const masks[] = {"no mask", "causal, from the first row", "causal, to the last row",
+                                        "a window, from the first row", "a window, to the last row"};
+    const bool               window = part->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;
+    report_open(r, NULL, '{');
+    report_int(r, "step", part->step);
+    report_int(r, "first_row", s->chunk[part->chunk].first);
+    report_int(r, "rows", s->chunk[part->chunk].count);
+    report_text(r, "keys_in", "%s", part->step == 0 ? "shard" : "buffer");
+    report_int(r, "first_key", part->row);
+    report_int(r, "keys", part->rows);
+    report_text(r, "mask", "%s", masks[part->mask]);
+    report_int(r, "window_left", part->window_left);
+    report_int(r, "window_right", part->window_right);
+    report_line(r, window ? "  step {step}   {rows row} from {first_row} attend to {keys key} of the "
+                            "{keys_in}, from {first_key}: "
+                            "{mask} {window_left}, {window_right}"
+                          : "  step {step}   {rows row} from {first_row} attend to {keys key} of the "
+                            "{keys_in}, from {first_key}: {mask}");
+    report_close(r);
+}
+
+static void report_copy(report *r, const parallel_copy *copy)
+{
+    report_open(r, NULL, '{');
+    report_int(r, "step", copy->step);
+    report_int(r, "rank", copy->rank);
+    report_int(r, "first", copy->first);
+    report_int(r, "rows", copy->count);
+    report_int(r, "to", copy->to);
+    report_line(
+        r, "  copy {step}   {rows row} of rank {rank}, from {first} of the sequence, to {to} of the buffer");
+    report_close(r);
+}
+
+static ptxpack_status report_rank(plan *p, const parallel_whole *w, int32_t rank)
+{
+    report            *r = &p->out;
+    parallel_schedule *s = parallel_schedule_make(&w->problem, rank);
+    if (s == NULL)
+        return ptxpack_fail(p->handle, PTXPACK_E_MEMORY, "out of memory for a schedule");
+    report_open(r, NULL, '{');
+    report_int(r, "rank", rank);
+    report_int(r, "shard_rows", s->chunk[0].count + s->chunk[1].count);
+    report_int(r, "buffer_rows", s->buffer_rows);
+    report_real(r, "buffer_mb", 1e-6 * w->desc.batch * (double)(s->buffer_rows * (w->k_row + w->v_row)));
+    report_line(
+        r,
+        "\nrank {rank}     holds {shard_rows row}, takes {buffer_rows row} of keys and values: {buffer_mb} MB");
+    report_open(r, "copies", '[');
+    for (int32_t i = 0; i < s->copy_count; i++)
+        report_copy(r, &s->copies[i]);
+    report_close(r);
+    report_open(r, "parts", '[');
+    for (int32_t i = 0; i < s->part_count; i++)
+        report_part(r, s, &s->parts[i]);
+    report_close(r);
+    for (int32_t c = 0; c < s->chunks; c++)
+        if (parallel_parts_of(s, c) > 1) {
+            report_int(r, ".merged", parallel_parts_of(s, c));
+            report_int(r, ".from", s->chunk[c].first);
+            report_line(r, "  merge    {merged} parts of the rows from {from}");
+        }
+    report_close(r);
+    free(s);
+    return PTXPACK_OK;
+}
+
+static int fill(plan *p)
+{
+    const plan_settings                  *s = p->settings;
+    const double                          link = isnan(s->link) ? 0 : s->link;
+    const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
+                                                  .attention = &p->attention.desc,
+                                                  .shards = strcmp(s->shards, "zigzag") == 0
+                                                                ? PTXPACK_SHARDS_ZIGZAG
+                                                                : PTXPACK_SHARDS_CONTIGUOUS,
+                                                  .way = way_of(s->way)};
+    char                                  line[PLAN_LINE];
+    parallel_whole                        whole;
+    if (parallel_resolve(&desc, (int32_t)s->ranks, &whole, line) != PTXPACK_OK)
+        return command_fail("plan", "%s", line), COMMAND_USAGE;
+    ptxpack_status status = parallel_choose(p->handle, &whole, link);
+    attention_problem_report(&p->out, &p->attention);
+    report_int(&p->out, "ranks", whole.problem.ranks);
+    report_text(&p->out, "shards", "%s", s->shards);
+    report_line(&p->out, "problem    {types}, batch {batch}, {seqlen_q} x {seqlen_kv} (queries x keys), "
+                         "{heads_q} query heads on {heads_kv}, head_dim {head_dim}, {mask_name}");
+    report_line(&p->out, "group      {ranks rank}, {shards} shards");
+    if (status == PTXPACK_OK)
+        status = report_ways(p, &whole, link);
+    report_open(&p->out, "ranks_do", '[');
+    for (int32_t rank = 0; rank < whole.problem.ranks && status == PTXPACK_OK; rank++)
+        status = report_rank(p, &whole, rank);
+    report_close(&p->out);
+    return status == PTXPACK_OK ? COMMAND_OK : command_fail("plan", "%s", ptxpack_detail(p->handle));
+}
+
+const plan_operation plan_parallel = {"parallel", options, describe, fill};
