@@ -267,6 +267,16 @@ static const breakage breakages[] = {
      "selp.u32 %id, %id, 0, %known; cvt.u64.u32 %at, %id; setp.eq.u32 %known, %id, %id;", "gather "},
     {"rows of y are those of the table apart", "gather/gather.ptx", "[arg+\\[ARG_Y_ROW]];",
      "[arg+\\[ARG_TABLE_ROW]];", "gather "},
+    {"nothing is broken in choices", "sampling/sampling.ptx", NULL, NULL, "sampling "},
+    {"the last maximum is taken", "sampling/sampling.ptx", "not.b32 %x, %x; mov.b64 %wide, {%x, %key};",
+     "mov.b64 %wide, {%x, %key};", "sampling "},
+    {"NaN is the maximum", "sampling/sampling.ptx", "selp.f32 %z\\[j], 0fFF800000, %z\\[j], %p;", "",
+     "sampling "},
+    {"top_k leaves one more", "sampling/sampling.ptx", "cvt.s64.s32 %rest, %top_k;",
+     "add.u32 %top_k, %top_k, 1; cvt.s64.s32 %rest, %top_k;", "sampling "},
+    {"top_p forgets top_k", "sampling/sampling.ptx", "TOP_P:", "TOP_P: mov.b32 %least, 0;", "sampling "},
+    {"ten rounds are nine", "sampling/sampling.ptx", ".rept 10", ".rept 9", "sampling "},
+    {"a counter stays", "sampling/sampling.ptx", "add.u64 %wide, %wide, 1;", "", "sampling "},
     {"nothing is broken in norms", "norm/norm.ptx", NULL, NULL, "norm "},
     {"the sum is that of a warp", "norm/norm.ptx", "setp.le.u32 %more, %threads, 32;",
      "setp.le.u32 %more, %threads, 512;", "norm "},
@@ -505,7 +515,8 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "gemm",
                                           "vector",
                                           "norm",
-                                          "gather"};
+                                          "gather",
+                                          "sampling"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -555,6 +566,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_blocks(run);
     check_merge(run);
     check_norm(run);
+    check_sampling(run);
     check_gather(run);
     check_append(run);
     check_chain(run);
