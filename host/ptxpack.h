@@ -27,6 +27,7 @@
 #include "host/gemm/gemm.h"
 #include "host/norm/norm.h"
 #include "host/gather/gather.h"
+#include "host/sampling/sampling.h"
 #include "host/vector/vector.h"
 #include "loader/build/preload.h"
 #include "host/preload_plan.h"

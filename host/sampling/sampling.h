@@ -4,8 +4,8 @@
  *          memory and read at each launch, so that a captured graph stays valid.
  * Choice   With z the logits of a row as f32 (NaN counts as -inf, -0 as 0):
  *            temperature 0, or an infinite maximum: the first index of the maximum.
- *            Otherwise weight[i] = floor(2^31 2^((z[i] - max z) log2(e) / temperature)), a whole number: a token less
- *            likely than 2^-31 of the likeliest one is never drawn.
+ *            Otherwise weight[i] = 2^30 e^((z[i] - max z) / temperature), to about a millionth, and then rounded down to a
+ *            whole number: a token less likely than 2^-30 of the likeliest one is never drawn.
  *            top_k keeps the tokens whose logit is at least the k-th largest one; equal logits stay together.
  *            top_p keeps, of those, the tokens whose logit is at least the largest limit above which, with it, their
  *            weights sum to floor(top_p 2^32) / 2^32 of all of theirs, rounded down, and to 1 at least.

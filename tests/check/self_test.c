@@ -260,6 +260,12 @@ static const breakage breakages[] = {
      "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS+1],", "gemm bf16 rc 150x"},
     {"the end of a row of D is left out", "gemm/mma_epilogue.ptx", "setp.gt.s32 %ep_here, %ep_columns, \\e;",
      "setp.gt.s32 %ep_here, %ep_columns, \\e+1;", "gemm bf16 rc 150x"},
+    {"a gate multiplies itself", "gemm/mma_epilogue.ptx",
+     "mul.f32 %sum\\[\\s+\\e], %sum\\[\\s+\\e], %sum\\[\\s+4+\\e];",
+     "mul.f32 %sum\\[\\s+\\e], %sum\\[\\s+\\e], %sum\\[\\s+\\e];", "gemm f16 rc 147x"},
+    {"the right half of a warp's part is D, too", "gemm/mma_epilogue.ptx",
+     "setp.lt.u32 %ep_here, %ep_word, \\[WARP_N/2];", "setp.lt.u32 %ep_here, %ep_word, \\[WARP_N];",
+     "gemm f16 rc 147x"},
     {"nothing is broken in merges", "attention/merge.ptx", NULL, NULL, "merge "},
     {"o of a part without keys counts", "attention/merge.ptx", "DROP_PART b, %none_b", "", "merge "},
     {"the maximum is not taken out", "attention/merge.ptx", "max.f32 %most, %lse_a, %lse_b;",
@@ -273,6 +279,16 @@ static const breakage breakages[] = {
      "selp.u32 %id, %id, 0, %known; cvt.u64.u32 %at, %id; setp.eq.u32 %known, %id, %id;", "gather "},
     {"rows of y are those of the table apart", "gather/gather.ptx", "[arg+\\[ARG_Y_ROW]];",
      "[arg+\\[ARG_TABLE_ROW]];", "gather "},
+    {"nothing is broken in choices", "sampling/sampling.ptx", NULL, NULL, "sampling "},
+    {"the last maximum is taken", "sampling/sampling.ptx", "not.b32 %x, %x; mov.b64 %wide, {%x, %key};",
+     "mov.b64 %wide, {%x, %key};", "sampling "},
+    {"NaN is the maximum", "sampling/sampling.ptx", "selp.f32 %z\\[j], 0fFF800000, %z\\[j], %p;", "",
+     "sampling "},
+    {"top_k leaves one more", "sampling/sampling.ptx", "cvt.s64.s32 %rest, %top_k;",
+     "add.u32 %top_k, %top_k, 1; cvt.s64.s32 %rest, %top_k;", "sampling "},
+    {"top_p forgets top_k", "sampling/sampling.ptx", "TOP_P:", "TOP_P: mov.b32 %least, 0;", "sampling "},
+    {"ten rounds are nine", "sampling/sampling.ptx", ".rept 10", ".rept 9", "sampling "},
+    {"a counter stays", "sampling/sampling.ptx", "add.u64 %wide, %wide, 1;", "", "sampling "},
     {"nothing is broken in norms", "norm/norm.ptx", NULL, NULL, "norm "},
     {"the sum is that of a warp", "norm/norm.ptx", "setp.le.u32 %more, %threads, 32;",
      "setp.le.u32 %more, %threads, 512;", "norm "},
@@ -513,7 +529,8 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "gemm",
                                           "vector",
                                           "norm",
-                                          "gather"};
+                                          "gather",
+                                          "sampling"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -563,6 +580,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_blocks(run);
     check_merge(run);
     check_norm(run);
+    check_sampling(run);
     check_gather(run);
     check_append(run);
     check_chain(run);

@@ -48,6 +48,9 @@ static struct {
     ptxpack_norm_buffers               ptxpack_norm_buffers;
     ptxpack_gather_desc                ptxpack_gather_desc;
     ptxpack_gather_buffers             ptxpack_gather_buffers;
+    ptxpack_sampling_desc              ptxpack_sampling_desc;
+    ptxpack_sampling_buffers           ptxpack_sampling_buffers;
+    ptxpack_sampling_row               ptxpack_sampling_row;
     ptxpack_descales                   ptxpack_descales;
     ptxpack_attention_lengths          ptxpack_attention_lengths;
     ptxpack_swizzle                    ptxpack_swizzle;
@@ -70,6 +73,7 @@ static struct {
     ptxpack_attention_append_plan     *ptxpack_attention_append_plan, *out_ptxpack_attention_append_plan;
     ptxpack_attention_blocks_plan     *ptxpack_attention_blocks_plan, *out_ptxpack_attention_blocks_plan;
     ptxpack_attention_merge_plan      *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
+    ptxpack_sampling_plan             *ptxpack_sampling_plan, *out_ptxpack_sampling_plan;
     ptxpack_parallel_group            *ptxpack_parallel_group, *out_ptxpack_parallel_group;
     ptxpack_attention_parallel_plan   *ptxpack_attention_parallel_plan, *out_ptxpack_attention_parallel_plan;
     ptxpack_parallel_decode_plan      *ptxpack_parallel_decode_plan, *out_ptxpack_parallel_decode_plan;
@@ -210,6 +214,13 @@ static void make_plans(void)
     the.ptxpack_gather_buffers.size = sizeof the.ptxpack_gather_buffers;
     must(ptxpack_gather_plan_create(the.ptxpack, &the.ptxpack_gather_desc, &the.ptxpack_gather_plan),
          "a gather plan");
+    the.ptxpack_sampling_desc = (ptxpack_sampling_desc){.size = sizeof the.ptxpack_sampling_desc,
+                                                        .dtype = PTXPACK_F16,
+                                                        .rows = 1,
+                                                        .vocabulary = 64};
+    the.ptxpack_sampling_buffers.size = sizeof the.ptxpack_sampling_buffers;
+    must(ptxpack_sampling_plan_create(the.ptxpack, &the.ptxpack_sampling_desc, &the.ptxpack_sampling_plan),
+         "a sampling plan");
     must(ptxpack_vector_plan_create(the.ptxpack, PTXPACK_F16, &the.ptxpack_vector_plan), "a vector plan");
     must(ptxpack_attention_plan_create(the.ptxpack, &the.ptxpack_attention_desc, &the.ptxpack_attention_plan),
          "an attention plan");
