@@ -71,11 +71,14 @@ void check_gemm(check *c);
 void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
 void check_far_gemm(check *c); /* the same for gemm */
 void check_vector(check *c);
-void check_append(check *c); /* to a cache of keys and values */
-void check_blocks(check *c); /* lists of blocks that the device makes */
-void check_merge(check *c);  /* of two partial attentions */
-void check_chain(check *c);  /* of launches that overlap */
-void check_split(check *c);  /* the same bits in every batch */
+void check_append(check *c);   /* to a cache of keys and values */
+void check_blocks(check *c);   /* lists of blocks that the device makes */
+void check_merge(check *c);    /* of two partial attentions */
+void check_norm(check *c);     /* RMSNorm */
+void check_sampling(check *c); /* choices of tokens */
+void check_gather(check *c);   /* rows of a table */
+void check_chain(check *c);    /* of launches that overlap */
+void check_split(check *c);    /* the same bits in every batch */
 /* Breaks kernels on purpose and checks that the cases notice; returns an exit status. */
 int check_self_test(check *c, const char *ptx_dir);
 /* Returns how many of those breaks do not fit the present .ptx files; `line` names the last. */

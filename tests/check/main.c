@@ -22,6 +22,9 @@ static int run_all(check *c)
     check_lengths(c);
     check_blocks(c);
     check_merge(c);
+    check_norm(c);
+    check_sampling(c);
+    check_gather(c);
     check_append(c);
     check_chain(c);
     check_split(c);

@@ -262,6 +262,30 @@ static const breakage breakages[] = {
      "merge "},
     {"the LSE of one head serves all heads", "attention/merge.ptx", "mad.lo.u32 %x, %batch, %heads, %head;",
      "mul.lo.u32 %x, %batch, %heads;", "merge "},
+    {"nothing is broken in gathers", "gather/gather.ptx", NULL, NULL, "gather "},
+    {"an id out of range is the first one", "gather/gather.ptx", "cvt.u64.u32 %at, %id;",
+     "selp.u32 %id, %id, 0, %known; cvt.u64.u32 %at, %id; setp.eq.u32 %known, %id, %id;", "gather "},
+    {"rows of y are those of the table apart", "gather/gather.ptx", "[arg+\\[ARG_Y_ROW]];",
+     "[arg+\\[ARG_TABLE_ROW]];", "gather "},
+    {"nothing is broken in choices", "sampling/sampling.ptx", NULL, NULL, "sampling "},
+    {"the last maximum is taken", "sampling/sampling.ptx", "not.b32 %x, %x; mov.b64 %wide, {%x, %key};",
+     "mov.b64 %wide, {%x, %key};", "sampling "},
+    {"NaN is the maximum", "sampling/sampling.ptx", "selp.f32 %z\\[j], 0fFF800000, %z\\[j], %p;", "",
+     "sampling "},
+    {"top_k leaves one more", "sampling/sampling.ptx", "cvt.s64.s32 %rest, %top_k;",
+     "add.u32 %top_k, %top_k, 1; cvt.s64.s32 %rest, %top_k;", "sampling "},
+    {"top_p forgets top_k", "sampling/sampling.ptx", "TOP_P:", "TOP_P: mov.b32 %least, 0;", "sampling "},
+    {"ten rounds are nine", "sampling/sampling.ptx", ".rept 10", ".rept 9", "sampling "},
+    {"a counter stays", "sampling/sampling.ptx", "add.u64 %wide, %wide, 1;", "", "sampling "},
+    {"nothing is broken in norms", "norm/norm.ptx", NULL, NULL, "norm "},
+    {"the sum is that of a warp", "norm/norm.ptx", "setp.le.u32 %more, %threads, 32;",
+     "setp.le.u32 %more, %threads, 512;", "norm "},
+    {"eps is left out", "norm/norm.ptx", "fma.rn.f32 %scale, %sum, %other, %scale;",
+     "mul.f32 %scale, %sum, %other;", "norm "},
+    {"the residual is added and not written", "norm/norm.ptx", "STORE_PIECES x, %r_at", "", "norm "},
+    {"the weight is w where it is 1 + w", "norm/norm.ptx", ".if ONE_PLUS", ".if 0", "norm "},
+    {"all heads have the first one's place", "norm/norm.ptx", "mad.lo.s64 \\at, %head_wide, %stride, \\at;", "",
+     "norm "},
     {"nothing is broken in appends", "kv_cache/append.ptx", NULL, NULL, "append "},
     {"a position is one too late", "kv_cache/append.ptx", "sub.sat.s32 %position, %position, %x;",
      "sub.sat.s32 %position, %position, %x;\n add.s32 %position, %position, 1;", "append "},
@@ -489,7 +513,10 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "attention/blocks",
                                           "kv_cache",
                                           "gemm",
-                                          "vector"};
+                                          "vector",
+                                          "norm",
+                                          "gather",
+                                          "sampling"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -538,6 +565,9 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_lengths(run);
     check_blocks(run);
     check_merge(run);
+    check_norm(run);
+    check_sampling(run);
+    check_gather(run);
     check_append(run);
     check_chain(run);
     check_split(run);

@@ -40,6 +40,13 @@ static struct {
     ptxpack_attention_merge_buffers  ptxpack_attention_merge_buffers;
     ptxpack_gemm_desc                ptxpack_gemm_desc;
     ptxpack_gemm_buffers             ptxpack_gemm_buffers;
+    ptxpack_norm_desc                ptxpack_norm_desc;
+    ptxpack_norm_buffers             ptxpack_norm_buffers;
+    ptxpack_gather_desc              ptxpack_gather_desc;
+    ptxpack_gather_buffers           ptxpack_gather_buffers;
+    ptxpack_sampling_desc            ptxpack_sampling_desc;
+    ptxpack_sampling_buffers         ptxpack_sampling_buffers;
+    ptxpack_sampling_row             ptxpack_sampling_row;
     ptxpack_descales                 ptxpack_descales;
     ptxpack_attention_lengths        ptxpack_attention_lengths;
     ptxpack_swizzle                  ptxpack_swizzle;
@@ -62,6 +69,9 @@ static struct {
     ptxpack_attention_append_plan   *ptxpack_attention_append_plan, *out_ptxpack_attention_append_plan;
     ptxpack_attention_blocks_plan   *ptxpack_attention_blocks_plan, *out_ptxpack_attention_blocks_plan;
     ptxpack_attention_merge_plan    *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
+    ptxpack_sampling_plan           *ptxpack_sampling_plan, *out_ptxpack_sampling_plan;
+    ptxpack_gather_plan             *ptxpack_gather_plan, *out_ptxpack_gather_plan;
+    ptxpack_norm_plan               *ptxpack_norm_plan, *out_ptxpack_norm_plan;
     ptxpack_gemm_plan               *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
     ptxpack_vector_plan             *ptxpack_vector_plan, *out_ptxpack_vector_plan;
     const struct ptxpack_driver     *driver, *out_driver;
@@ -181,6 +191,29 @@ static void make_plans(void)
                                                 .k = 64,
                                                 .batch = 1};
     the.ptxpack_gemm_buffers.size = sizeof the.ptxpack_gemm_buffers;
+    the.ptxpack_norm_desc = (ptxpack_norm_desc){.size = sizeof the.ptxpack_norm_desc,
+                                                .dtype = PTXPACK_F16,
+                                                .rows = 1,
+                                                .heads = 1,
+                                                .columns = 64,
+                                                .eps = 1e-5f};
+    the.ptxpack_norm_buffers.size = sizeof the.ptxpack_norm_buffers;
+    must(ptxpack_norm_plan_create(the.ptxpack, &the.ptxpack_norm_desc, &the.ptxpack_norm_plan), "a norm plan");
+    the.ptxpack_gather_desc = (ptxpack_gather_desc){.size = sizeof the.ptxpack_gather_desc,
+                                                    .dtype = PTXPACK_F16,
+                                                    .rows = 1,
+                                                    .table_rows = 1,
+                                                    .columns = 64};
+    the.ptxpack_gather_buffers.size = sizeof the.ptxpack_gather_buffers;
+    must(ptxpack_gather_plan_create(the.ptxpack, &the.ptxpack_gather_desc, &the.ptxpack_gather_plan),
+         "a gather plan");
+    the.ptxpack_sampling_desc = (ptxpack_sampling_desc){.size = sizeof the.ptxpack_sampling_desc,
+                                                        .dtype = PTXPACK_F16,
+                                                        .rows = 1,
+                                                        .vocabulary = 64};
+    the.ptxpack_sampling_buffers.size = sizeof the.ptxpack_sampling_buffers;
+    must(ptxpack_sampling_plan_create(the.ptxpack, &the.ptxpack_sampling_desc, &the.ptxpack_sampling_plan),
+         "a sampling plan");
     must(ptxpack_vector_plan_create(the.ptxpack, PTXPACK_F16, &the.ptxpack_vector_plan), "a vector plan");
     must(ptxpack_attention_plan_create(the.ptxpack, &the.ptxpack_attention_desc, &the.ptxpack_attention_plan),
          "an attention plan");

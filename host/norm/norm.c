@@ -1,0 +1,207 @@
+/* norm.c - RMSNorm as an operation of the spine, and its public calls. */
+#include "norm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "op.h"
+
+struct ptxpack_norm_plan {
+    plan_head      head;
+    norm_geometry  geometry;
+    norm_arguments arguments; /* all but the addresses */
+};
+
+/* ---- the row ------------------------------------------------------------------------------------------ */
+/* What a row says: the elements of a piece, the pieces that a thread may have, and the threads of a block. */
+typedef struct norm_layout {
+    int32_t elements, pieces, threads;
+} norm_layout;
+
+static ptxpack_status derive(const ptxpack_variant *row, void *out)
+{
+    *(norm_layout *)out = (norm_layout){(int32_t)ptxpack_variant_parameter(row, "ELEMENTS", 0),
+                                        (int32_t)ptxpack_variant_parameter(row, "PIECES", 0), row->threads};
+    return PTXPACK_OK;
+}
+
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    const ptxpack_norm_desc *d = (const ptxpack_norm_desc *)problem->desc;
+    (void)layout;
+    symbol_add(list, "BF16", d->dtype == PTXPACK_BF16);
+    symbol_add(list, "RESIDUAL", (d->options & PTXPACK_NORM_RESIDUAL) != 0);
+    symbol_add(list, "ONE_PLUS", (d->options & PTXPACK_NORM_ONE_PLUS_WEIGHT) != 0);
+}
+
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    const ptxpack_norm_desc *d = (const ptxpack_norm_desc *)problem->desc;
+    (void)row;
+    if ((int64_t)d->rows * d->heads <= INT32_MAX)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "counts rows %d times heads %d only up to %d", (int)d->rows,
+                (int)d->heads, INT32_MAX);
+    return line;
+}
+
+/* A vector has so many threads, a power of two, that each has at least two pieces in flight, if it can be. */
+static uint32_t share_of(const norm_layout *l, int32_t pieces)
+{
+    uint32_t share = 0;
+    while ((2 << share) < pieces && (1 << share) < l->threads)
+        share++;
+    return share;
+}
+
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
+{
+    const ptxpack_norm_desc *d = (const ptxpack_norm_desc *)problem->desc;
+    const norm_layout       *l = (const norm_layout *)layout;
+    ptxpack_norm_plan       *plan = (ptxpack_norm_plan *)head;
+    const memory_tensor     *t = plan->geometry.tensor;
+    const int32_t            pieces = d->columns / l->elements;
+    (void)row;
+    plan->arguments = (norm_arguments){
+        .x_row = t[NORM_X].stride[MEMORY_ROW],
+        .x_head = t[NORM_X].stride[MEMORY_HEAD],
+        .r_row = t[NORM_R].stride[MEMORY_ROW],
+        .r_head = t[NORM_R].stride[MEMORY_HEAD],
+        .y_row = t[NORM_Y].stride[MEMORY_ROW],
+        .y_head = t[NORM_Y].stride[MEMORY_HEAD],
+        .vectors = (uint32_t)d->rows * (uint32_t)d->heads,
+        .heads = (uint32_t)d->heads,
+        .pieces = (uint32_t)pieces,
+        .share = share_of(l, pieces),
+        .inverse = 1 / (float)d->columns,
+        .eps = d->eps,
+    };
+    head->grid[0] = (plan->arguments.vectors - 1) / ((uint32_t)l->threads >> plan->arguments.share) + 1;
+    return PTXPACK_OK;
+}
+
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    const ptxpack_norm_buffers *b = (const ptxpack_norm_buffers *)buffers;
+    norm_arguments             *to = (norm_arguments *)arguments;
+    (void)head, (void)grid;
+    to->x = b->x;
+    to->w = b->w;
+    to->r = b->r;
+    to->y = b->y;
+    return PTXPACK_OK;
+}
+
+enum { BUILDS = 4 /* RESIDUAL + 2 ONE_PLUS: the options */ };
+static const argument_field fields[] = ARGUMENT_FIELDS(NORM_ARGUMENTS, norm_arguments);
+static const uint16_t       corners[] = {0, 3};
+static const plan_method    norm_method = {
+       .file = "norm/norm.ptx",
+       .ordered = true,
+       .fields = fields,
+       .field_count = sizeof fields / sizeof fields[0],
+       .argument_bytes = sizeof(norm_arguments),
+       .layout_bytes = sizeof(norm_layout),
+       .derive = derive,
+       .refusal = refusal,
+       .symbols = symbols,
+       .fill = fill,
+       .address = address,
+       .corners = corners,
+       .corner_count = sizeof corners / sizeof corners[0],
+};
+
+/* ---- the operation ------------------------------------------------------------------------------------ */
+static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
+{
+    return norm_resolve((const ptxpack_norm_desc *)desc, (norm_geometry *)geometry, line);
+}
+
+static bool covers(const ptxpack_variant *row, const void *desc)
+{
+    return plan_row_takes(row, ((const ptxpack_norm_desc *)desc)->dtype);
+}
+
+static void describe(const void *desc, char *text, size_t size)
+{
+    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_norm_desc *)desc)->dtype));
+}
+
+static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
+                  char *name, size_t size)
+{
+    (void)row, (void)corner;
+    snprintf(name, size, "%s%s", (index & PTXPACK_NORM_RESIDUAL) != 0 ? " residual" : "",
+             (index & PTXPACK_NORM_ONE_PLUS_WEIGHT) != 0 ? " one plus weight" : "");
+    *(ptxpack_norm_desc *)desc = (ptxpack_norm_desc){.size = sizeof(ptxpack_norm_desc),
+                                                     .dtype = dtype,
+                                                     .rows = 1,
+                                                     .heads = 1,
+                                                     .columns = 4096,
+                                                     .options = index,
+                                                     .eps = 1e-5f};
+}
+
+static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
+{
+    return norm_check(&((const ptxpack_norm_plan *)head)->geometry, (const ptxpack_norm_buffers *)buffers,
+                      line);
+}
+
+static const plan_struct buffers_struct = {
+    .name = "buffers",
+    .type = "ptxpack_norm_buffers",
+    .size = sizeof(ptxpack_norm_buffers),
+    .launch_at = offsetof(ptxpack_norm_buffers, launch),
+};
+static const plan_method *const methods[] = {&norm_method};
+_Static_assert(sizeof(norm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
+const plan_op norm_op = {
+    .name = "norm",
+    .methods = methods,
+    .method_count = sizeof methods / sizeof methods[0],
+    .margin = 1,
+    .desc_bytes = sizeof(ptxpack_norm_desc),
+    .plan_bytes = sizeof(ptxpack_norm_plan),
+    .geometry_at = offsetof(ptxpack_norm_plan, geometry),
+    .arguments_at = offsetof(ptxpack_norm_plan, arguments),
+    .resolve = resolve,
+    .covers = covers,
+    .describe = describe,
+    .buffers = &buffers_struct,
+    .check = check,
+    .builds = BUILDS,
+    .build = build,
+};
+
+/* ---- the public calls --------------------------------------------------------------------------------- */
+ptxpack_status ptxpack_norm_plan_row(ptxpack *handle, const ptxpack_norm_desc *desc, const ptxpack_variant *row,
+                                     ptxpack_norm_plan **plan)
+{
+    plan_head *made;
+    if (plan == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
+    ptxpack_status status = plan_create(&norm_op, handle, desc, row, &made);
+    *plan = (ptxpack_norm_plan *)made;
+    return status;
+}
+
+ptxpack_status ptxpack_norm_plan_create(ptxpack *handle, const ptxpack_norm_desc *desc,
+                                        ptxpack_norm_plan **plan)
+{
+    return ptxpack_norm_plan_row(handle, desc, NULL, plan);
+}
+
+void ptxpack_norm_plan_free(ptxpack_norm_plan *plan) { free(plan); }
+
+const ptxpack_kernel *ptxpack_norm_kernel(const ptxpack_norm_plan *plan)
+{
+    return plan != NULL ? plan->head.kernel : NULL;
+}
+
+ptxpack_status ptxpack_norm(const ptxpack_norm_plan *plan, const ptxpack_norm_buffers *buffers,
+                            struct CUstream_st *stream)
+{
+    return plan_launch((const plan_head *)plan, buffers, stream);
+}
