@@ -112,8 +112,10 @@ llama qwen2 --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 0.9 --top-p 0.8 -
 cmp -s "$work/drawn" "$work/out" && fail "another seed draws the same"
 llama qwen2 --prompt 1,2 --new 12
 cp "$work/out" "$work/drawn"
-llama qwen2 --prompt 1,2 --new 12 --temperature 3 --top-p 0.000001 --seed 7
-cmp -s "$work/drawn" "$work/out" || fail "a small top_p is not greedy: $(cat "$work/drawn" "$work/out")"
+for few in '--top-p 0.000001' '--top-k 1'; do
+    llama qwen2 --prompt 1,2 --new 12 --temperature 3 --seed 7 $few
+    cmp -s "$work/drawn" "$work/out" || fail "$few is not greedy: $(cat "$work/drawn" "$work/out")"
+done
 llama llama --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 2.5 --verify
 verified 24
 
@@ -132,23 +134,19 @@ END
 } || skip "$python has no tokenizers: generate.py did not run"
 
 # ---- a broken kernel is detected -----------------------------------------------------------------------------
-# broken PATTERN SCRIPT ARGUMENT...: kernels.ptx is edited by a sed script; the message matches PATTERN
+# broken PATTERN FILE SCRIPT ARGUMENT...: FILE of the pack is edited by a sed script; the message matches PATTERN
 broken() {
-    pattern=$1 script=$2
-    shift 2
+    pattern=$1 file=$2 script=$3
+    shift 3
     ran=$((ran + 1))
-    sed "$script" tools/examples/llama/kernels.ptx >"$work/program/kernels.ptx"
-    cmp -s tools/examples/llama/kernels.ptx "$work/program/kernels.ptx" && fail "kernels.ptx: $script changes nothing"
-    make -C "$work/program" CFLAGS=-O0 PTXPACK_CFLAGS="-I$build/include" PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1 ||
-        fail "kernels.ptx, broken by $script: $(cat "$work/log")"
-    "$LLAMA" "$work/qwen2" --prompt 1,2,3 --new 4 --verify "$@" >"$work/out" 2>&1 && fail "kernels.ptx, broken by $script: nobody notices"
-    grep -q "$pattern" "$work/out" || fail "kernels.ptx, broken by $script: $(head -n 3 "$work/out")"
+    rm -rf "$work/ptx" && cp -r ptx "$work/ptx" && sed "$script" "ptx/$file" >"$work/ptx/$file"
+    cmp -s "ptx/$file" "$work/ptx/$file" && fail "$file: $script changes nothing"
+    PTXPACK_PTX_DIR="$work/ptx" "$LLAMA" "$work/qwen2" --prompt 1,2,3 --new 4 --verify "$@" >"$work/out" 2>&1 &&
+        fail "$file, broken by $script: nobody notices"
+    grep -q "$pattern" "$work/out" || fail "$file, broken by $script: $(head -n 3 "$work/out")"
 }
-broken 'differ from double' 's/mul.f32            %b, %b, %v;/mul.f32 %b, %b, %u;/'
-broken 'is not what its logits give' 's/selp.b32           .rank, 0xffff, 0x8000, %minus/selp.b32 %rank, 0x7fff, 0, %minus/'
-broken 'is not what its logits give' 's/setp.le.and.f32    %keeps, %sum, %target, %keeps;//' --temperature 2
-broken 'is not what its logits give' 's/setp.ge.f32        %keeps, %sum, %total;/setp.lt.f32 %keeps, %sum, %total;/' --temperature 2 --top-p 0.5
-cp tools/examples/llama/kernels.ptx "$work/program/"
+broken 'differ from double' norm/norm.ptx 's/mul.f32            %high, %high, %w_high;/mul.f32 %high, %high, %w_low;/'
+broken 'its logits give' sampling/sampling.ptx 's/%k1, %k1, 0xBB67AE85/%k1, %k1, 0xBB67AE84/' --temperature 2
 
 # ---- what is malformed is refused ------------------------------------------------------------------------------
 sanitized="-fsanitize=address,undefined -fno-sanitize-recover=all"

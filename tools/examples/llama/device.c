@@ -20,9 +20,9 @@ void try_cuda(const device *d, ptxpack_cu_result result, const char *what)
 
 void device_open(device *d, ptxpack_dtype dtype)
 {
-    const ptxpack_symbol symbols[] = {{"BF16", dtype == PTXPACK_BF16}, {"SAMPLE_THREADS", SAMPLE_THREADS}};
+    const ptxpack_symbol symbols[] = {{"BF16", dtype == PTXPACK_BF16}};
     const ptxpack_source source = {.size = sizeof source, .language = PTXPACK_LANGUAGE_PTX, .path = "kernels.ptx",
-                                   .text = llama_kernels, .symbols = symbols, .symbol_count = 2};
+                                   .text = llama_kernels, .symbols = symbols, .symbol_count = 1};
     *d = (device){0};
     try_pack(d, ptxpack_open(NULL, &d->pack));
     d->cuda = ptxpack_driver_table(d->pack);
@@ -32,10 +32,7 @@ void device_open(device *d, ptxpack_dtype dtype)
     try_cuda(d, d->cuda->cuCtxSetCurrent(ptxpack_context(d->pack)), "cuCtxSetCurrent");
     try_cuda(d, d->cuda->cuStreamCreate(&d->stream, PTXPACK_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     try_pack(d, ptxpack_program_load(d->pack, &source, &d->program));
-    try_pack(d, ptxpack_program_function(d->program, "gather", &d->gather));
-    try_pack(d, ptxpack_program_function(d->program, "norm", &d->norm));
     try_pack(d, ptxpack_program_function(d->program, "gate", &d->gate));
-    try_pack(d, ptxpack_program_function(d->program, "sample", &d->sample));
 }
 
 void device_close(device *d)
@@ -74,32 +71,8 @@ void device_write(const device *d, uint64_t to, const void *from, size_t bytes)
     try_cuda(d, d->cuda->cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
 }
 
-static void enqueue(const device *d, const ptxpack_function *function, int x, int y, int threads, void **arguments)
-{
-    const uint32_t grid[3] = {(uint32_t)x, (uint32_t)y, 1}, block[3] = {(uint32_t)threads, 1, 1};
-    try_pack(d, ptxpack_function_launch(function, grid, block, 0, arguments, d->stream));
-}
-
-/* As many warps as 16-byte loads of a row keep busy, up to 8. */
-static int threads_of(int width) { return width >= 8 * 256 ? 256 : (width / 8 + 31) / 32 * 32; }
-
-void enqueue_gather(const device *d, uint64_t y, uint64_t table, uint64_t ids, int count, int width)
-{
-    enqueue(d, d->gather, count, 1, threads_of(width), (void *[]){&y, &table, &ids, &width});
-}
-
-void enqueue_norm(const device *d, uint64_t y, uint64_t x, uint64_t w, int rows, int heads, int width, int stride, double eps)
-{
-    float epsilon = (float)eps;
-    enqueue(d, d->norm, rows, heads, threads_of(width), (void *[]){&y, &x, &w, &width, &stride, &epsilon});
-}
-
 void enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width)
 {
-    enqueue(d, d->gate, (width + 2047) / 2048, rows, 256, (void *[]){&out, &gate_up, &width});
-}
-
-void enqueue_sample(const device *d, uint64_t token, uint64_t logits, uint64_t choices, int rows, int vocab, int stride)
-{
-    enqueue(d, d->sample, rows, 1, SAMPLE_THREADS, (void *[]){&token, &logits, &choices, &vocab, &stride});
+    const uint32_t grid[3] = {((uint32_t)width + 2047) / 2048, (uint32_t)rows, 1}, block[3] = {256, 1, 1};
+    try_pack(d, ptxpack_function_launch(d->gate, grid, block, 0, (void *[]){&out, &gate_up, &width}, d->stream));
 }

@@ -66,7 +66,7 @@ typedef struct device {
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
     ptxpack_program             *program;
-    const ptxpack_function      *gather, *norm, *gate, *sample;
+    const ptxpack_function      *gate;
     uint64_t                    *owned;
     void                       **pinned;
     size_t                       owned_count, pinned_count;
@@ -78,12 +78,7 @@ void     try_cuda(const device *d, ptxpack_cu_result result, const char *what);
 uint64_t device_memory(device *d, size_t bytes); /* zeros */
 void    *device_pinned(device *d, size_t bytes); /* of the host, zeros */
 void     device_write(const device *d, uint64_t to, const void *from, size_t bytes);
-/* Enqueue: y[i] = table[ids[i]];  y = x / rms(x) w for each of `heads` vectors of `width` in a row, from row to row `stride`
- * elements;  out = silu(g) u of rows [g, u];  a token of each row of logits, drawn as sampling.c says. */
-void enqueue_gather(const device *d, uint64_t y, uint64_t table, uint64_t ids, int count, int width);
-void enqueue_norm(const device *d, uint64_t y, uint64_t x, uint64_t w, int rows, int heads, int width, int stride, double eps);
-void enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width);
-void enqueue_sample(const device *d, uint64_t token, uint64_t logits, uint64_t choices, int rows, int vocab, int stride);
+void     enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width); /* silu(g) u of rows [g, u] */
 
 /* ---- model.c: weights, rotary tables and the cache on the device ---------------------------------------------------------- */
 typedef struct model_layer { /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
@@ -104,25 +99,14 @@ typedef struct model {
 void model_load(model *m, const config *c, const limits *l, const weights *w);
 void model_free(model *m);
 
-/* ---- sampling.c: what a token is drawn with, and whether the device drew the right one ------------------------------------ */
-/* Temperature 0: the largest logit, of equal ones the first.  Otherwise the weights are e^((logit - largest) / temperature);
- * those tokens count whose logit is at least the largest bound from which on lie top_p of all weights; `uniform` is where in
- * [0, 1) of their sum the drawn one lies, in the order of index % SAMPLE_THREADS, then of the index. */
-enum { SAMPLE_THREADS = 512 };
-typedef struct choice {
-    float temperature, top_p, uniform;
-} choice;
-float sampling_uniform(uint64_t seed, uint64_t position);
-bool  sampling_right(ptxpack_dtype type, const uint16_t *row, int vocab, choice how, int token); /* but for rounding of sums */
-
 /* ---- step.c: a forward pass of `rows` tokens of each of so many sequences as a graph, which is captured once --------------- */
 typedef struct step step;
 struct step_input { /* what changes from run to run: arrays in pinned memory, which the graph copies to the device */
-    int32_t *tokens;         /* [sequences][rows] */
-    int32_t *lengths, *fresh; /* [sequences] rows of the cache with those of this pass; rows of this pass */
-    int32_t *last;           /* [sequences] the row of this pass whose logits are wanted */
-    choice  *choices;        /* [sequences] */
-    int32_t *table;          /* [sequences][table_width] */
+    int32_t              *tokens;          /* [sequences][rows] */
+    int32_t              *lengths, *fresh; /* [sequences] rows of the cache with those of this pass; rows of this pass */
+    int32_t              *last;            /* [sequences] the row of this pass whose logits are wanted */
+    ptxpack_sampling_row *draw;            /* [sequences] what the token is drawn with */
+    int32_t              *table;           /* [sequences][table_width] */
 };
 step              *step_open(model *m, int sequences, int rows);
 void               step_close(step *s);
@@ -141,7 +125,8 @@ typedef struct timing {
     double prefill_ms, decode_ms;
     int    prefill_tokens, decode_steps, decode_tokens, most_at_once;
 } timing;
-void serve(model *m, request *requests, int count, choice draw, bool stop_early, timing *t); /* draw: without uniform */
+/* The token after n others is drawn with the counter n and the request's seed, so that it does not matter who else is there. */
+void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bool stop_early, timing *t);
 
 /* ---- reference.c: the same model on the CPU in double precision: logits[count - from][vocab] of tokens[from .. count - 1] --- */
 void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits);

@@ -19,6 +19,7 @@ static const char usage[] =
     "                     input is one, with commas or blanks\n"
     "  --new N            tokens to draw for each sequence (16); fewer if one is eos_token_id, unless --no-stop\n"
     "  --temperature T    0: the most likely token (0)\n"
+    "  --top-k K          draw from the K most likely tokens (all)\n"
     "  --top-p P          draw from the most likely tokens that are P of all (1)\n"
     "  --seed S           of the first sequence; the next ones have S + 1, ... (0)\n"
     "  --slots N          sequences at once (the number of prompts, at most 8)\n"
@@ -60,7 +61,7 @@ typedef struct options {
     int         count, most;
     uint64_t    seed;
     limits      limits;
-    choice      draw;
+    ptxpack_sampling_row draw;
     bool        no_stop, verify, check, time;
 } options;
 
@@ -127,7 +128,7 @@ static void read_options(int argc, char **argv, options *o)
         const char *word;
         int        *count;
     } counts[] = {{"--new", &o->most}, {"--slots", &o->limits.slots}, {"--chunk", &o->limits.chunk},
-                  {"--page", &o->limits.page_rows}, {"--pages", &o->limits.pages}};
+                  {"--page", &o->limits.page_rows}, {"--pages", &o->limits.pages}, {"--top-k", &o->draw.top_k}};
     *o = (options){.most = 16, .limits = {.chunk = 256, .page_rows = 16}, .draw = {.top_p = 1}};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
@@ -209,17 +210,21 @@ static void write_logits(const options *o, const model *m)
 static void verify(const options *o, const model *m, const weights *w)
 {
     int    vocab = m->config.vocab, rows = 0;
+    ptxpack_sampling_row  draw = o->draw;
+    ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = 1, .vocabulary = vocab};
     double worst = 0, allowed = 4 * (m->dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) * sqrt(8.0 * m->config.layers);
     for (const request *r = o->requests; r < o->requests + o->count; r++) {
         double *all = (double *)allocate((size_t)(r->count - r->prompt) * (size_t)vocab, sizeof *all), *want = all;
         reference_logits(&m->config, w, r->tokens, r->count - 1, r->prompt - 1, all);
         for (int i = r->prompt; i < r->count; i++, rows++, want += vocab) {
             const uint16_t *got = r->logits + (size_t)(i - r->prompt) * (size_t)vocab;
-            choice          how = o->draw;
             double          most = 0, error = 0;
-            how.uniform = sampling_uniform(r->seed, (uint64_t)i);
-            NEED(sampling_right(m->dtype, got, vocab, how, r->tokens[i]), "sequence %d: token %d is not what its logits give",
-                 (int)(r - o->requests), i);
+            int32_t         token = -1;
+            draw.seed = r->seed;
+            draw.counter = (uint64_t)i;
+            try_pack(&m->device, ptxpack_sampling_reference(&sampling, got, &draw, &token));
+            NEED(token == r->tokens[i], "sequence %d: token %d is %d, its logits give %d", (int)(r - o->requests), i, r->tokens[i],
+                 token);
             for (int j = 0; j < vocab; j++) {
                 double difference = fabs((double)ptxpack_to_float(m->dtype, got[j]) - want[j]);
                 most = fmax(most, fabs(want[j]));

@@ -20,9 +20,9 @@ typedef struct server {
     slot    *slots;
     int32_t *free_pages;
     int      free_count;
-    choice   draw;
-    bool     stop_early;
     timing  *timing;
+    bool     stop_early;
+    ptxpack_sampling_row draw;
 } server;
 
 static double milliseconds(void)
@@ -32,11 +32,12 @@ static double milliseconds(void)
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-static choice choice_of(const server *s, const request *r)
+static ptxpack_sampling_row draw_of(const server *s, const request *r)
 {
-    choice how = s->draw;
-    how.uniform = sampling_uniform(r->seed, (uint64_t)r->count); /* so that it does not matter who else is there */
-    return how;
+    ptxpack_sampling_row draw = s->draw;
+    draw.seed = r->seed;
+    draw.counter = (uint64_t)r->count;
+    return draw;
 }
 
 /* Takes the token that a step has drawn for row `row` of its sequences; the sequence leaves when it is complete. */
@@ -64,7 +65,7 @@ static void prefill(server *s, slot *at)
     const int32_t     *drawn = NULL;
     double             start = milliseconds();
     memcpy(in->table, at->pages, (size_t)s->m->table_width * sizeof *in->table);
-    in->choices[0] = choice_of(s, r);
+    in->draw[0] = draw_of(s, r);
     while (at->length < r->prompt) {
         int left = r->prompt - at->length, rows = left < s->m->limits.chunk ? left : s->m->limits.chunk;
         memcpy(in->tokens, r->tokens + at->length, (size_t)rows * sizeof *in->tokens);
@@ -105,7 +106,7 @@ static int decode(server *s)
         in->last[i] = i;
         in->tokens[i] = takes_part ? at->request->tokens[at->request->count - 1] : 0;
         in->lengths[i] = takes_part ? ++at->length : 0;
-        in->choices[i] = takes_part ? choice_of(s, at->request) : (choice){0};
+        in->draw[i] = takes_part ? draw_of(s, at->request) : (ptxpack_sampling_row){0};
         memcpy(in->table + (size_t)i * (size_t)width, at->pages, (size_t)width * sizeof *in->table);
     }
     if (active == 0)
@@ -121,7 +122,7 @@ static int decode(server *s)
     return active;
 }
 
-void serve(model *m, request *requests, int count, choice draw, bool stop_early, timing *t)
+void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bool stop_early, timing *t)
 {
     int    slots = m->limits.slots, next = 0;
     server s = {.m = m, .draw = draw, .stop_early = stop_early, .timing = t};

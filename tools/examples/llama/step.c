@@ -26,6 +26,9 @@ struct step {
     uint64_t                x, h, qkv, o, gate_up, inner, last, last_h, logits, drawn;
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
+    ptxpack_norm_plan      *norm_x, *norm_q, *norm_k, *norm_last; /* norm_q, norm_k: NULL if the model has none */
+    ptxpack_gather_plan    *gather_tokens, *gather_last;
+    ptxpack_sampling_plan  *sampling;
     product                 qkv_product, o_product, gate_up_product, down_product, head_product;
     struct CUgraphExec_st  *graph;
 };
@@ -52,6 +55,52 @@ static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, ui
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
                                .workspace = p->workspace, .launch = PTXPACK_LAUNCH_OVERLAP};
     try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
+}
+
+/* RMSNorm of `heads` vectors of `columns` elements in each of so many rows, `stride` elements apart. */
+static ptxpack_norm_plan *open_norm(const model *m, int rows, int heads, int columns, int stride)
+{
+    ptxpack_norm_plan         *plan;
+    const ptxpack_norm_strides apart = {stride, columns};
+    ptxpack_norm_desc          desc = {.size = sizeof desc, .dtype = m->dtype, .rows = rows, .heads = heads, .columns = columns,
+                                       .eps = (float)m->config.eps, .x = apart, .y = apart};
+    try_pack(&m->device, ptxpack_norm_plan_create(m->device.pack, &desc, &plan));
+    return plan;
+}
+
+static void normalise(const step *s, const ptxpack_norm_plan *plan, uint64_t y, uint64_t x, uint64_t w)
+{
+    ptxpack_norm_buffers at = {.size = sizeof at, .x = x, .w = w, .y = y, .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_norm(plan, &at, s->m->device.stream));
+}
+
+static ptxpack_gather_plan *open_gather(const model *m, int rows, int table_rows)
+{
+    ptxpack_gather_plan *plan;
+    ptxpack_gather_desc  desc = {.size = sizeof desc, .dtype = m->dtype, .rows = rows, .table_rows = table_rows,
+                                 .columns = m->config.hidden};
+    try_pack(&m->device, ptxpack_gather_plan_create(m->device.pack, &desc, &plan));
+    return plan;
+}
+
+static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, uint64_t table, const int32_t *ids)
+{
+    ptxpack_gather_buffers at = {.size = sizeof at, .ids = on_device(s, ids), .table = table, .y = y};
+    try_pack(&s->m->device, ptxpack_gather(plan, &at, s->m->device.stream));
+}
+
+static void open_sampling(step *s)
+{
+    ptxpack_sampling_desc desc = {.size = sizeof desc, .dtype = s->m->dtype, .rows = s->sequences,
+                                  .vocabulary = s->m->config.vocab, .stride = s->m->vocab_stride};
+    try_pack(&s->m->device, ptxpack_sampling_plan_create(s->m->device.pack, &desc, &s->sampling));
+}
+
+static void sample(const step *s)
+{
+    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
+                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_sampling(s->sampling, &at, s->m->device.stream));
 }
 
 static void open_attention(step *s)
@@ -91,15 +140,15 @@ static void enqueue_layer(const step *s, const model_layer *layer)
     const device *d = &s->m->device;
     const config *c = &s->m->config;
     uint64_t      k = s->qkv + (size_t)s->q_width * 2;
-    enqueue_norm(d, s->h, s->x, layer->norm_1, s->rows, 1, c->hidden, c->hidden, c->eps);
+    normalise(s, s->norm_x, s->h, s->x, layer->norm_1);
     multiply(s, &s->qkv_product, s->qkv, s->h, layer->qkv, layer->qkv_bias);
     if (c->qk_norm) {
-        enqueue_norm(d, s->qkv, s->qkv, layer->q_norm, s->rows, c->heads, c->head_dim, s->qkv_width, c->eps);
-        enqueue_norm(d, k, k, layer->k_norm, s->rows, c->heads_kv, c->head_dim, s->qkv_width, c->eps);
+        normalise(s, s->norm_q, s->qkv, s->qkv, layer->q_norm);
+        normalise(s, s->norm_k, k, k, layer->k_norm);
     }
     attend(s, layer);
     multiply(s, &s->o_product, s->x, s->o, layer->o, layer->o_bias);
-    enqueue_norm(d, s->h, s->x, layer->norm_2, s->rows, 1, c->hidden, c->hidden, c->eps);
+    normalise(s, s->norm_x, s->h, s->x, layer->norm_2);
     multiply(s, &s->gate_up_product, s->gate_up, s->h, layer->gate_up, layer->gate_up_bias);
     enqueue_gate(d, s->inner, s->gate_up, s->rows, c->inner);
     multiply(s, &s->down_product, s->x, s->inner, layer->down, layer->down_bias);
@@ -109,16 +158,15 @@ static void enqueue_all(const step *s)
 {
     const model  *m = s->m;
     const device *d = &m->device;
-    const config *c = &m->config;
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
     try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
-    enqueue_gather(d, s->x, m->embedding, on_device(s, s->host.tokens), s->rows, c->hidden);
-    for (int i = 0; i < c->layers; i++)
+    gather(s, s->gather_tokens, s->x, m->embedding, s->host.tokens);
+    for (int i = 0; i < m->config.layers; i++)
         enqueue_layer(s, &m->layers[i]);
-    enqueue_gather(d, s->last, s->x, on_device(s, s->host.last), s->sequences, c->hidden);
-    enqueue_norm(d, s->last_h, s->last, m->norm, s->sequences, 1, c->hidden, c->hidden, c->eps);
+    gather(s, s->gather_last, s->last, s->x, s->host.last);
+    normalise(s, s->norm_last, s->last_h, s->last, m->norm);
     multiply(s, &s->head_product, s->logits, s->last_h, m->head, 0);
-    enqueue_sample(d, s->drawn, s->logits, on_device(s, s->host.choices), s->sequences, c->vocab, m->vocab_stride);
+    sample(s);
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
 }
 
@@ -137,12 +185,12 @@ static void capture(step *s)
 static void open_input(step *s)
 {
     size_t       n = (size_t)s->sequences, at[7] = {0};
-    const size_t sizes[6] = {(size_t)s->rows * 4, n * 4, n * 4, n * 4, n * sizeof(choice), n * (size_t)s->m->table_width * 4};
+    const size_t sizes[6] = {(size_t)s->rows * 4, n * 4, n * 4, n * 4, n * sizeof *s->host.draw, n * (size_t)s->m->table_width * 4};
     for (int i = 0; i < 6; i++)
         at[i + 1] = at[i] + (sizes[i] + 15) / 16 * 16;
     char *host = (char *)device_pinned(&s->m->device, at[6]);
     s->host = (struct step_input){(int32_t *)host, (int32_t *)(host + at[1]), (int32_t *)(host + at[2]), (int32_t *)(host + at[3]),
-                                  (choice *)(host + at[4]), (int32_t *)(host + at[5])};
+                                  (ptxpack_sampling_row *)(host + at[4]), (int32_t *)(host + at[5])};
     s->input = device_memory(&s->m->device, s->input_bytes = at[6]);
     s->tokens = (int32_t *)device_pinned(&s->m->device, n * sizeof *s->tokens);
 }
@@ -171,6 +219,13 @@ step *step_open(model *m, int sequences, int rows_each)
     s->gate_up_product = open_product(m, rows, 2 * c->inner, c->hidden, false, c->mlp_bias);
     s->down_product = open_product(m, rows, c->hidden, c->inner, true, c->mlp_bias);
     s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false);
+    s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
+    s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
+    s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
+    s->norm_last = open_norm(m, sequences, 1, c->hidden, c->hidden);
+    s->gather_tokens = open_gather(m, rows, c->vocab);
+    s->gather_last = open_gather(m, sequences, rows);
+    open_sampling(s);
     open_attention(s);
     capture(s);
     return s;
@@ -180,6 +235,13 @@ void step_close(step *s)
 {
     s->m->device.cuda->cuGraphExecDestroy(s->graph);
     ptxpack_attention_plan_free(s->attention);
+    ptxpack_norm_plan_free(s->norm_x);
+    ptxpack_norm_plan_free(s->norm_q);
+    ptxpack_norm_plan_free(s->norm_k);
+    ptxpack_norm_plan_free(s->norm_last);
+    ptxpack_gather_plan_free(s->gather_tokens);
+    ptxpack_gather_plan_free(s->gather_last);
+    ptxpack_sampling_plan_free(s->sampling);
     ptxpack_gemm_plan_free(s->qkv_product.plan);
     ptxpack_gemm_plan_free(s->o_product.plan);
     ptxpack_gemm_plan_free(s->gate_up_product.plan);
