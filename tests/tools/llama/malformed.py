@@ -155,19 +155,20 @@ def test_safetensors():
     with_header(text + b" " * (1 + len(text) % 2))
     refused("not aligned", "data at an odd address") if (8 + len(text) + 1 + len(text) % 2) % 2 else None
     index = os.path.join(work, "model.safetensors.index.json")
-    for pattern, text in ((b"weight_map is expected", b"{}"), (b"in this folder", b'{"weight_map": {"a": "../x.safetensors"}}'),
+    for pattern, text in ((b"weight_map is expected", b"{}"), (b"names no tensors", b'{"weight_map": {}}'), (b"in this folder", b'{"weight_map": {"a": "../x.safetensors"}}'),
                           (b"No such file", b'{"weight_map": {"a": "x.safetensors"}}')):
         put("model.safetensors.index.json", text)
         refused(pattern.decode(), f"an index {text.decode()}")
-    os.remove(index)
-    restore()
     put("other.safetensors", MODEL)
-    put("zz.safetensors", MODEL)
-    os.remove(os.path.join(work, "model.safetensors"))
+    put("model.safetensors.index.json", b'{"weight_map": {"a": "model.safetensors", "b": "other.safetensors", "c": "model.safetensors"}}')
+    restore()
     refused(", too", "a tensor in two files")
-    for name in ("other.safetensors", "zz.safetensors"):
-        os.remove(os.path.join(work, name))
-    refused("no tensors", "a folder without safetensors")
+    os.remove(os.path.join(work, "other.safetensors"))
+    os.remove(index)
+    os.remove(os.path.join(work, "model.safetensors"))
+    refused("model.safetensors: No such file", "a folder without safetensors")
+    put("model.safetensors", struct.pack("<Q", 2) + b"{}")
+    refused("there are no tensors", "a file without tensors")
     restore()
 
 

@@ -1,7 +1,5 @@
-/* json.c - a strict reader of JSON from memory that need not end with a NUL byte.  Bytes above 127 are taken as they are.
- *
- * All nodes and strings are in one allocation, whose size follows from the text: each node but the first comes after a comma or
- * an opening bracket; a string without its quotes, or a number, with a NUL byte is not longer than what was read for it. */
+/* json.c - a strict reader of JSON.  It works in a copy of the text that ends with a NUL byte, in which strings lose their escapes and
+ * end with a NUL byte each.  Each node but the first comes after a comma or an opening bracket.  Bytes above 127 stay as they are. */
 #include "llama.h"
 
 #include <stdlib.h>
@@ -9,9 +7,9 @@
 
 enum { LEVELS = 64 };
 typedef struct reader {
-    const char *start, *at, *end, *origin;
+    const char *start, *origin;
+    char       *at;
     json       *node; /* the next one */
-    char       *text; /* where the next string goes */
     int         level;
 } reader;
 
@@ -20,125 +18,105 @@ static void expect(const reader *r, bool condition, const char *what)
     NEED(condition, "%s: byte %zu: %s", r->origin, (size_t)(r->at - r->start), what);
 }
 
-static int peek(const reader *r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
-static bool digit(int c) { return c >= '0' && c <= '9'; }
-
-static bool accept(reader *r, int c)
+static bool accept(reader *r, const char *word)
 {
-    bool found = peek(r) == c;
-    r->at += found;
+    size_t length = strlen(word);
+    bool   found = strncmp(r->at, word, length) == 0;
+    r->at += found ? length : 0;
     return found;
 }
 
-static int after_blanks(reader *r)
+static char after_blanks(reader *r)
 {
-    while (accept(r, ' ') || accept(r, '\t') || accept(r, '\n') || accept(r, '\r'))
-        continue;
-    return peek(r);
+    r->at += strspn(r->at, " \t\r\n");
+    return *r->at;
 }
 
 static unsigned read_hex(reader *r)
 {
-    unsigned code = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = peek(r), small = c | 0x20;
-        expect(r, digit(c) || (small >= 'a' && small <= 'f'), "\\u needs four hexadecimal digits");
-        code = code << 4 | (unsigned)(digit(c) ? c - '0' : small - 'a' + 10);
-    }
-    return code;
+    char digits[5] = {0};
+    expect(r, strspn(r->at, "0123456789abcdefABCDEF") >= 4, "\\u needs four hexadecimal digits");
+    r->at += 4;
+    return (unsigned)strtoul((const char *)memcpy(digits, r->at - 4, 4), NULL, 16);
 }
 
-/* Reads what follows \u, with the second half of a pair, and writes UTF-8. */
-static void read_code(reader *r)
+/* Reads what follows \u, with the second half of a pair, and writes UTF-8, which is shorter. */
+static char *read_code(reader *r, char *to)
 {
     static const unsigned lead[] = {0, 0xc0, 0xe0, 0xf0};
     unsigned              code = read_hex(r), lower = 0xdc00;
     expect(r, code != 0, "a NUL in a string");
     if (code >= 0xd800 && code < 0xe000) {
-        expect(r, code < 0xdc00 && accept(r, '\\') && accept(r, 'u'), "half a surrogate pair");
-        lower = read_hex(r);
+        lower = code < 0xdc00 && accept(r, "\\u") ? read_hex(r) : 0;
         expect(r, lower >= 0xdc00 && lower < 0xe000, "half a surrogate pair");
         code = 0x10000 + ((code - 0xd800) << 10) + (lower - 0xdc00);
     }
     int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    *r->text++ = (char)(lead[more] | code >> 6 * more);
+    *to++ = (char)(lead[more] | code >> 6 * more);
     while (more-- > 0)
-        *r->text++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+        *to++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+    return to;
 }
 
 static const char *read_string(reader *r)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    const char       *string = r->text, *found;
     expect(r, after_blanks(r) == '"', "a string is expected");
-    for (r->at++; !accept(r, '"'); ) {
-        int c = peek(r);
-        expect(r, c >= 0x20, c < 0 ? "the string does not end" : "a control character in a string");
-        if (!accept(r, '\\')) {
-            *r->text++ = *r->at++;
-        } else if (accept(r, 'u')) {
-            read_code(r);
+    char *string = ++r->at, *end = string;
+    while (*r->at != '"') {
+        expect(r, (unsigned char)*r->at >= 0x20, "a control character in a string, or the end of the text");
+        if (!accept(r, "\\")) {
+            *end++ = *r->at++;
+        } else if (accept(r, "u")) {
+            end = read_code(r, end);
         } else {
-            found = peek(r) > 0 ? strchr(from, peek(r)) : NULL;
+            const char *found = *r->at != '\0' ? strchr(from, *r->at) : NULL;
             expect(r, found != NULL, "an unknown escape");
-            *r->text++ = to[found - from];
+            *end++ = to[found - from];
             r->at++;
         }
     }
-    *r->text++ = '\0';
+    r->at++;
+    *end = '\0';
     return string;
 }
 
 static void read_digits(reader *r)
 {
-    expect(r, digit(peek(r)), "a value, or a digit of a number, is expected");
-    while (digit(peek(r)))
-        r->at++;
+    size_t count = strspn(r->at, "0123456789");
+    expect(r, count > 0, "a value, or a digit of a number, is expected");
+    r->at += count;
 }
 
-static void read_number(reader *r, json *value)
+static double read_number(reader *r)
 {
     const char *start = r->at;
-    accept(r, '-');
-    if (!accept(r, '0'))
+    accept(r, "-");
+    if (!accept(r, "0"))
         read_digits(r);
-    if (accept(r, '.'))
+    if (accept(r, "."))
         read_digits(r);
-    if (accept(r, 'e') || accept(r, 'E')) {
-        if (!accept(r, '+'))
-            accept(r, '-');
+    if (accept(r, "e") || accept(r, "E")) {
+        r->at += *r->at == '+' || *r->at == '-';
         read_digits(r);
     }
-    value->kind = JSON_NUMBER;
-    value->text = (const char *)memcpy(r->text, start, (size_t)(r->at - start));
-    r->text += r->at - start;
-    *r->text++ = '\0';
-    value->number = strtod(value->text, NULL);
-}
-
-static bool read_word(reader *r, const char *word)
-{
-    size_t length = strlen(word);
-    bool   found = (size_t)(r->end - r->at) >= length && memcmp(r->at, word, length) == 0;
-    r->at += found ? length : 0;
-    return found;
+    return strtod(start, NULL);
 }
 
 static json *read_value(reader *r, const char *name);
 
-static void read_members(reader *r, json *parent, char close)
+static void read_members(reader *r, json *parent, const char *close)
 {
     const char *name = NULL;
     expect(r, ++r->level <= LEVELS, "too many levels");
-    r->at++;
-    if (after_blanks(r) != close)
-        for (json **link = &parent->first; link == &parent->first || accept(r, ','); link = &(*link)->next) {
-            if (close == '}') {
+    if (after_blanks(r) != *close)
+        for (json **link = &parent->first; link == &parent->first || accept(r, ","); link = &(*link)->next) {
+            if (parent->kind == JSON_OBJECT) {
                 name = read_string(r);
                 for (const json *other = parent->first; other != NULL; other = other->next)
                     expect(r, strcmp(other->name, name) != 0, "a name for the second time in one object");
-                expect(r, after_blanks(r) == ':', "':' is expected");
-                r->at++;
+                after_blanks(r);
+                expect(r, accept(r, ":"), "':' is expected");
             }
             *link = read_value(r, name);
             after_blanks(r);
@@ -150,18 +128,20 @@ static void read_members(reader *r, json *parent, char close)
 static json *read_value(reader *r, const char *name)
 {
     json *value = r->node++;
-    int   c = after_blanks(r);
     value->name = name;
-    if (c == '{' || c == '[') {
-        value->kind = c == '{' ? JSON_OBJECT : JSON_ARRAY;
-        read_members(r, value, c == '{' ? '}' : ']');
-    } else if (c == '"') {
-        value->kind = JSON_STRING;
+    if (after_blanks(r) == '"') {
         value->text = read_string(r);
-    } else if (read_word(r, "true") || read_word(r, "false")) {
-        value->kind = c == 't' ? JSON_TRUE : JSON_FALSE;
-    } else if (!read_word(r, "null")) {
-        read_number(r, value);
+        value->kind = JSON_STRING;
+    } else if (*r->at == '{' || *r->at == '[') {
+        value->kind = *r->at++ == '{' ? JSON_OBJECT : JSON_ARRAY;
+        read_members(r, value, value->kind == JSON_OBJECT ? "}" : "]");
+    } else if (accept(r, "true")) {
+        value->kind = JSON_TRUE;
+    } else if (accept(r, "false")) {
+        value->kind = JSON_FALSE;
+    } else if (!accept(r, "null")) {
+        value->number = read_number(r);
+        value->kind = JSON_NUMBER;
     }
     return value;
 }
@@ -172,9 +152,11 @@ json *json_read(const char *text, size_t bytes, const char *origin)
     for (size_t i = 0; i < bytes; i++)
         nodes += text[i] == ',' || text[i] == '[' || text[i] == '{';
     json  *root = (json *)allocate(1, nodes * sizeof *root + bytes + 1);
-    reader r = {text, text, text + bytes, origin, root, (char *)(root + nodes), 0};
+    char  *copy = (char *)memcpy(root + nodes, text, bytes);
+    reader r = {copy, origin, copy, root, 0};
     read_value(&r, NULL);
-    expect(&r, after_blanks(&r) < 0, "something behind the end");
+    after_blanks(&r);
+    expect(&r, r.at == copy + bytes, "something behind the end");
     return root;
 }
 

@@ -17,7 +17,7 @@ void *enlarge(void *memory, size_t count, size_t bytes);    /* realloc; never NU
 typedef enum { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } json_kind;
 typedef struct json {
     json_kind    kind;
-    const char  *name, *text; /* of a member, otherwise NULL; of a string, without escapes, or a number, as it was written */
+    const char  *name, *text; /* of a member, otherwise NULL; of a string, without escapes */
     double       number;
     struct json *first, *next; /* members or elements, in their order */
 } json;
@@ -25,7 +25,7 @@ json       *json_read(const char *text, size_t bytes, const char *origin); /* on
 const json *json_member(const json *object, const char *name);             /* NULL: there is none, or it is null */
 bool        json_whole(const json *value, uint64_t *number);               /* a whole number from 0 to 2^53 */
 
-/* ---- safetensors.c: maps model.safetensors.index.json's files, or model.safetensors, or every *.safetensors ------------- */
+/* ---- safetensors.c: maps the files of model.safetensors.index.json, or model.safetensors ----------------------------------- */
 typedef struct checkpoint checkpoint;
 checkpoint   *checkpoint_open(const char *folder);
 void          checkpoint_close(checkpoint *c);
@@ -48,18 +48,6 @@ typedef struct config {
 void   config_read(const char *folder, config *c);
 double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
 
-/* ---- weights.c: the checkpoint's tensors by their part in the model ------------------------------------------------------ */
-enum { /* of a layer; those that share an input are neighbours */
-    NORM_1, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, Q_NORM, K_NORM, O, O_BIAS, NORM_2, GATE, UP, GATE_BIAS, UP_BIAS, DOWN, DOWN_BIAS,
-    LAYER_TENSORS
-};
-typedef struct weights { /* in host memory, mapped; NULL where the model has none */
-    ptxpack_dtype dtype;
-    const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
-} weights;
-size_t layer_elements(const config *c, int part); /* 0: the model has none */
-void   weights_take(const config *c, checkpoint *from, weights *out);
-
 /* ---- device.c: the driver's calls, memory that lives until device_close, the kernels of kernels.ptx ---------------------- */
 typedef struct device {
     ptxpack                     *pack;
@@ -80,9 +68,18 @@ void    *device_pinned(device *d, size_t bytes); /* of the host, zeros */
 void     device_write(const device *d, uint64_t to, const void *from, size_t bytes);
 void     enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width); /* silu(g) u of rows [g, u] */
 
-/* ---- model.c: weights, rotary tables and the cache on the device ---------------------------------------------------------- */
-typedef struct model_layer { /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
-    uint64_t norm_1, qkv, qkv_bias, q_norm, k_norm, o, o_bias, norm_2, gate_up, gate_up_bias, down, down_bias, k, v;
+/* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
+enum { /* of a layer; those that share an input are neighbours */
+    NORM_1, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, Q_NORM, K_NORM, O, O_BIAS, NORM_2, GATE, UP, GATE_BIAS, UP_BIAS, DOWN, DOWN_BIAS,
+    LAYER_TENSORS
+};
+typedef struct weights { /* in host memory, mapped; NULL where the model has none */
+    ptxpack_dtype dtype;
+    const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
+} weights;
+void weights_take(const config *c, checkpoint *from, weights *out);
+typedef struct model_layer { /* parts of one input follow each other, from the first one's address on; 0: the model has none */
+    uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */
     int slots, chunk, page_rows, pages, length;

@@ -109,53 +109,60 @@ static void read_requests(options *o)
     NEED(o->count > 0, "there is no prompt");
 }
 
-/* An option without a value. */
-static bool read_switch(options *o, const char *word)
+static void read_option(options *o, const char *word, const char *value, int *used)
 {
-    const struct {
+    enum { SWITCH, COUNT, REAL, SEED, PATH };
+    static const struct {
         const char *word;
-        bool       *on;
-    } switches[] = {{"--no-stop", &o->no_stop}, {"--verify", &o->verify}, {"--check", &o->check}, {"--time", &o->time}};
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (strcmp(word, switches[i].word) == 0)
-            return *switches[i].on = true;
-    return false;
+        int         kind;
+        size_t      at;
+        double      least, most;
+    } table[] = {{"--new", COUNT, offsetof(options, most), 1, 1 << 24},
+                 {"--slots", COUNT, offsetof(options, limits.slots), 1, 4096},
+                 {"--chunk", COUNT, offsetof(options, limits.chunk), 1, 1 << 24},
+                 {"--page", COUNT, offsetof(options, limits.page_rows), 1, 1024},
+                 {"--pages", COUNT, offsetof(options, limits.pages), 1, 1 << 24},
+                 {"--top-k", COUNT, offsetof(options, draw.top_k), 1, 1 << 24},
+                 {"--top-p", REAL, offsetof(options, draw.top_p), 1e-6, 1},
+                 {"--temperature", REAL, offsetof(options, draw.temperature), 0, 1e6},
+                 {"--seed", SEED, offsetof(options, seed), 0, 0x1p53},
+                 {"--logits", PATH, offsetof(options, logits), 0, 0},
+                 {"--no-stop", SWITCH, offsetof(options, no_stop), 0, 0},
+                 {"--verify", SWITCH, offsetof(options, verify), 0, 0},
+                 {"--check", SWITCH, offsetof(options, check), 0, 0},
+                 {"--time", SWITCH, offsetof(options, time), 0, 0}};
+    size_t i = 0;
+    while (i < sizeof table / sizeof *table && strcmp(word, table[i].word) != 0)
+        i++;
+    if (i == sizeof table / sizeof *table)
+        misused("there is no option", word);
+    void *at = (char *)o + table[i].at;
+    *used = table[i].kind != SWITCH;
+    if (table[i].kind == SWITCH)
+        *(bool *)at = true;
+    else if (table[i].kind == PATH)
+        *(const char **)at = *value != '\0' ? value : (misused(word, "has no value"), value);
+    else if (table[i].kind == COUNT)
+        *(int *)at = (int)number(word, value, table[i].least, table[i].most);
+    else if (table[i].kind == REAL)
+        *(float *)at = (float)number(word, value, table[i].least, table[i].most);
+    else
+        *(uint64_t *)at = (uint64_t)number(word, value, table[i].least, table[i].most);
 }
 
 static void read_options(int argc, char **argv, options *o)
 {
-    const struct {
-        const char *word;
-        int        *count;
-    } counts[] = {{"--new", &o->most}, {"--slots", &o->limits.slots}, {"--chunk", &o->limits.chunk},
-                  {"--page", &o->limits.page_rows}, {"--pages", &o->limits.pages}, {"--top-k", &o->draw.top_k}};
     *o = (options){.most = 16, .limits = {.chunk = 256, .page_rows = 16}, .draw = {.top_p = 1}};
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        size_t      count = 0;
-        if (strncmp(word, "--", 2) != 0 && o->folder == NULL) {
-            o->folder = word;
-            continue;
-        }
-        if (read_switch(o, word))
-            continue;
-        while (count < sizeof counts / sizeof *counts && strcmp(word, counts[count].word) != 0)
-            count++;
-        i++;
-        if (count < sizeof counts / sizeof *counts)
-            *counts[count].count = (int)number(word, value, 1, 1 << 24);
-        else if (strcmp(word, "--prompt") == 0)
+    for (int i = 1, used = 1; i < argc; i += 1 + used, used = 1) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--prompt") == 0)
             add_request(o, value);
-        else if (strcmp(word, "--temperature") == 0)
-            o->draw.temperature = (float)number(word, value, 0, 1e6);
-        else if (strcmp(word, "--top-p") == 0)
-            o->draw.top_p = (float)number(word, value, 1e-6, 1);
-        else if (strcmp(word, "--seed") == 0)
-            o->seed = (uint64_t)number(word, value, 0, 0x1p53);
-        else if (strcmp(word, "--logits") == 0 && *value != '\0')
-            o->logits = value;
+        else if (strncmp(argv[i], "--", 2) == 0)
+            read_option(o, argv[i], value, &used);
+        else if (o->folder == NULL)
+            o->folder = argv[i], used = 0;
         else
-            misused("not known, or without its value:", word);
+            misused("two folders:", argv[i]);
     }
     if (o->folder == NULL)
         misused("the folder", "is missing");

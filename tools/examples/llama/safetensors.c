@@ -5,7 +5,6 @@
  * is checked before a tensor is looked at. */
 #include "llama.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,6 +104,7 @@ static void read_file(checkpoint *c, const char *folder, const char *name)
             c->tensors = (stored *)enlarge(c->tensors, c->count + 1, sizeof *c->tensors);
             read_tensor(f, entry, data, f->bytes - 8 - length, &c->tensors[c->count++]);
         }
+    NEED(c->count > first, "%s: there are no tensors", f->path);
     qsort(c->tensors + first, c->count - first, sizeof *c->tensors, by_place);
     for (size_t i = first; i < c->count; covered += c->tensors[i++].bytes)
         NEED(c->tensors[i].data == data + covered, "%s: a gap or an overlap before %s", f->path, c->tensors[i].name);
@@ -131,33 +131,16 @@ static void read_index(checkpoint *c, const char *folder, const char *path)
     munmap((void *)(uintptr_t)text, bytes);
 }
 
-static int is_safetensors(const struct dirent *entry)
-{
-    const char *dot = strrchr(entry->d_name, '.');
-    return dot != NULL && strcmp(dot, ".safetensors") == 0;
-}
-
 checkpoint *checkpoint_open(const char *folder)
 {
-    checkpoint     *c = (checkpoint *)allocate(1, sizeof *c);
-    struct dirent **found;
-    char            path[4096];
+    checkpoint *c = (checkpoint *)allocate(1, sizeof *c);
+    char        path[4096];
     NEED(snprintf(path, sizeof path, "%s/model.safetensors.index.json", folder) < (int)sizeof path, "the path is too long");
-    int count = scandir(folder, &found, is_safetensors, alphasort), whole = 0;
-    NEED(count >= 0, "%s: %s", folder, strerror(errno));
-    for (int i = 0; i < count; i++)
-        whole |= strcmp(found[i]->d_name, "model.safetensors") == 0;
     if (access(path, F_OK) == 0)
         read_index(c, folder, path);
-    else if (whole)
-        read_file(c, folder, "model.safetensors");
     else
-        for (int i = 0; i < count; i++)
-            read_file(c, folder, found[i]->d_name);
-    while (count > 0)
-        free(found[--count]);
-    free(found);
-    NEED(c->count > 0, "%s: there are no tensors in *.safetensors", folder);
+        read_file(c, folder, "model.safetensors");
+    NEED(c->count > 0, "%s: weight_map names no tensors", path);
     qsort(c->tensors, c->count, sizeof *c->tensors, by_name);
     for (size_t i = 1; i < c->count; i++)
         NEED(by_name(&c->tensors[i - 1], &c->tensors[i]) != 0, "%s: %s is in %s, too", c->tensors[i].path, c->tensors[i].name,

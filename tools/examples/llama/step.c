@@ -3,7 +3,7 @@
  *   copy the input -> x = embedding[tokens]
  *   each layer:  h = norm(x) -> qkv = h W + b -> [q, k = norm] -> append k, v, rotate q, k, attend -> x += o W + b
  *                h = norm(x) -> gate, up = h W + b -> silu(gate) up -> x += that W + b
- *   last rows of x -> norm -> logits -> tokens -> copy them back
+ *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
  * join and leave.  A sequence of length 0 takes no part: its row is computed and goes nowhere. */
@@ -23,10 +23,10 @@ struct step {
     size_t                  input_bytes;
     uint64_t                input; /* the same arrays on the device */
     int32_t                *tokens;
-    uint64_t                x, h, qkv, o, gate_up, inner, last, last_h, logits, drawn;
+    uint64_t                x, h, qkv, o, gate_up, inner, last, logits, drawn;
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
-    ptxpack_norm_plan      *norm_x, *norm_q, *norm_k, *norm_last; /* norm_q, norm_k: NULL if the model has none */
+    ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
     ptxpack_gather_plan    *gather_tokens, *gather_last;
     ptxpack_sampling_plan  *sampling;
     product                 qkv_product, o_product, gate_up_product, down_product, head_product;
@@ -140,18 +140,19 @@ static void enqueue_layer(const step *s, const model_layer *layer)
     const device *d = &s->m->device;
     const config *c = &s->m->config;
     uint64_t      k = s->qkv + (size_t)s->q_width * 2;
-    normalise(s, s->norm_x, s->h, s->x, layer->norm_1);
-    multiply(s, &s->qkv_product, s->qkv, s->h, layer->qkv, layer->qkv_bias);
+    const uint64_t *part = layer->part;
+    normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
+    multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], part[Q_BIAS]);
     if (c->qk_norm) {
-        normalise(s, s->norm_q, s->qkv, s->qkv, layer->q_norm);
-        normalise(s, s->norm_k, k, k, layer->k_norm);
+        normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
+        normalise(s, s->norm_k, k, k, part[K_NORM]);
     }
     attend(s, layer);
-    multiply(s, &s->o_product, s->x, s->o, layer->o, layer->o_bias);
-    normalise(s, s->norm_x, s->h, s->x, layer->norm_2);
-    multiply(s, &s->gate_up_product, s->gate_up, s->h, layer->gate_up, layer->gate_up_bias);
+    multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
+    normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
+    multiply(s, &s->gate_up_product, s->gate_up, s->h, part[GATE], part[GATE_BIAS]);
     enqueue_gate(d, s->inner, s->gate_up, s->rows, c->inner);
-    multiply(s, &s->down_product, s->x, s->inner, layer->down, layer->down_bias);
+    multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
 }
 
 static void enqueue_all(const step *s)
@@ -163,9 +164,9 @@ static void enqueue_all(const step *s)
     gather(s, s->gather_tokens, s->x, m->embedding, s->host.tokens);
     for (int i = 0; i < m->config.layers; i++)
         enqueue_layer(s, &m->layers[i]);
-    gather(s, s->gather_last, s->last, s->x, s->host.last);
-    normalise(s, s->norm_last, s->last_h, s->last, m->norm);
-    multiply(s, &s->head_product, s->logits, s->last_h, m->head, 0);
+    normalise(s, s->norm_x, s->h, s->x, m->norm);
+    gather(s, s->gather_last, s->last, s->h, s->host.last);
+    multiply(s, &s->head_product, s->logits, s->last, m->head, 0);
     sample(s);
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
 }
@@ -211,7 +212,6 @@ step *step_open(model *m, int sequences, int rows_each)
     s->gate_up = buffer(s, rows, 2 * c->inner);
     s->inner = buffer(s, rows, c->inner);
     s->last = buffer(s, sequences, c->hidden);
-    s->last_h = buffer(s, sequences, c->hidden);
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
     s->qkv_product = open_product(m, rows, qkv, c->hidden, false, c->qkv_bias);
@@ -222,7 +222,6 @@ step *step_open(model *m, int sequences, int rows_each)
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
-    s->norm_last = open_norm(m, sequences, 1, c->hidden, c->hidden);
     s->gather_tokens = open_gather(m, rows, c->vocab);
     s->gather_last = open_gather(m, sequences, rows);
     open_sampling(s);
@@ -238,7 +237,6 @@ void step_close(step *s)
     ptxpack_norm_plan_free(s->norm_x);
     ptxpack_norm_plan_free(s->norm_q);
     ptxpack_norm_plan_free(s->norm_k);
-    ptxpack_norm_plan_free(s->norm_last);
     ptxpack_gather_plan_free(s->gather_tokens);
     ptxpack_gather_plan_free(s->gather_last);
     ptxpack_sampling_plan_free(s->sampling);
