@@ -1,8 +1,8 @@
 /* check.c - every check of a GEMM's descriptor and of the addresses of a launch. */
 #include "check.h"
 
-enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 };       /* elements that strides are multiples of; bytes */
-static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
+enum { UNIT = 8, PAIRED = 16, ELEMENT = 2, ALIGNMENT = 16 }; /* elements that strides are multiples of; bytes */
+static const int64_t STRIDE_LIMIT = (int64_t)1 << 46;        /* elements: sums of a few stay far below 2^63 */
 
 const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
 
@@ -24,8 +24,11 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
     if ((unsigned)d->order_a > PTXPACK_COLUMN_MAJOR || (unsigned)d->order_b > PTXPACK_COLUMN_MAJOR)
         return REFUSE("order_%c is neither PTXPACK_ROW_MAJOR nor PTXPACK_COLUMN_MAJOR",
                       (unsigned)d->order_a > PTXPACK_COLUMN_MAJOR ? 'a' : 'b');
-    if ((unsigned)d->activation > PTXPACK_ACTIVATION_SILU)
+    if ((unsigned)d->activation > PTXPACK_ACTIVATION_SWIGLU)
         return REFUSE("activation %d is none", (int)d->activation);
+    if (d->activation == PTXPACK_ACTIVATION_SWIGLU && (d->n % PAIRED != 0 || d->has_c))
+        return d->has_c ? REFUSE("has_c: there is no C with SwiGLU")
+                        : REFUSE("n is %d, with SwiGLU no multiple of %d", (int)d->n, PAIRED);
     return PTXPACK_OK;
 }
 
@@ -37,7 +40,7 @@ static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
         {a_column ? d->k : d->m, a_column ? d->m : d->k, d->stride_a, d->batch_a, 0},
         {b_column ? d->n : d->k, b_column ? d->k : d->n, d->stride_b, d->batch_b, 0},
         {d->m, d->n, d->stride_c, d->batch_c, 0},
-        {d->m, d->n, d->stride_d, d->batch_d, 0},
+        {d->m, gemm_columns(d), d->stride_d, d->batch_d, 0},
     };
     return all[matrix];
 }

@@ -25,6 +25,12 @@ typedef struct gemm_geometry {
     uint64_t    bias_bytes;            /* 0: there is none */
 } gemm_geometry;
 
+/* The columns of D. */
+static inline int32_t gemm_columns(const ptxpack_gemm_desc *desc)
+{
+    return desc->activation == PTXPACK_ACTIVATION_SWIGLU ? desc->n / 2 : desc->n;
+}
+
 /* Checks a descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE]);

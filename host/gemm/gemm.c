@@ -40,32 +40,40 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
 }
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
- * of 8. */
+ * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again. */
+enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    static const char *const activations[] = {"", " relu", " gelu", " silu"};
+    static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
+    const bool               gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
+    const bool               swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const unsigned           rest = index >= PLAIN_BUILDS ? index & 3 : index;
     const ptxpack_gemm_desc  d = {.size = sizeof d,
                                   .dtype = dtype,
                                   .m = 1024,
-                                  .n = index >> 6 != 0 ? 1020 : 1024,
+                                  .n = rest >> 6 != 0 ? 1020 : 1024,
                                   .k = 1024,
-                                  .order_a = (ptxpack_order)(index & 1),
-                                  .order_b = (ptxpack_order)(index >> 1 & 1),
-                                  .has_c = (index & 4) != 0,
-                                  .has_bias = (index & 8) != 0,
+                                  .order_a = (ptxpack_order)(rest & 1),
+                                  .order_b = (ptxpack_order)(rest >> 1 & 1),
+                                  .has_c = (rest & 4) != 0,
+                                  .has_bias = bias,
                                   .stride_b = 1024,
                                   .stride_c = 1024,
                                   .stride_d = 1024,
-                                  .activation = (ptxpack_activation)(index >> 4 & 3)};
+                                  .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU
+                                                       : (ptxpack_activation)(rest >> 4 & 3)};
     const char               a = d.order_a == PTXPACK_COLUMN_MAJOR ? 'c' : 'r',
                b = d.order_b == PTXPACK_COLUMN_MAJOR ? 'c' : 'r';
-    (void)row;
     if (corner)
-        snprintf(name, size, " %c%c%s", a, b, d.has_c ? " gelu(+ C + bias), ragged" : "");
+        snprintf(name, size, " %c%c%s", a, b,
+                 d.has_c   ? " gelu(+ C + bias), ragged"
+                 : !swiglu ? ""
+                 : bias    ? " swiglu(+ bias)"
+                           : " swiglu");
     else
         snprintf(name, size, " %c%c%s%s%s%s", a, b, d.has_c ? " + C" : "", d.has_bias ? " + bias" : "",
-                 activations[d.activation], index >> 6 != 0 ? " ragged" : "");
+                 activations[d.activation], rest >> 6 != 0 ? " ragged" : "");
     *(ptxpack_gemm_desc *)out = d;
 }
 
@@ -97,7 +105,7 @@ const plan_op gemm_op = {
     .describe = describe,
     .buffers = &buffers_struct,
     .check = check,
-    .builds = 128,
+    .builds = PLAIN_BUILDS + SWIGLU_BUILDS,
     .build = build,
 };
 

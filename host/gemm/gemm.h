@@ -1,6 +1,6 @@
 /* gemm.h - D = activation(alpha A B + beta C + bias) on matrices in half precision, with sums in f32.
  *
- * A is m x k, B is k x n, and C and D are m x n.  The contracts are those of attention.h: a plan does all that
+ * A is m x k, B is k x n, and C and D are m x n (with SwiGLU D is m x n / 2).  The contracts are those of attention.h: a plan does all that
  * is slow, and threads may share it.  A launch only fills arguments and launches, and it can be captured in a
  * CUDA graph.  Device memory belongs to the caller.  The kernels are ptx/gemm/wgmma.ptx (sm_90a) and
  * ptx/gemm/mma.ptx (from sm_75 on).  C11 and C++; this header needs no CUDA header. */
@@ -20,7 +20,11 @@ typedef enum ptxpack_activation {
     PTXPACK_ACTIVATION_NONE,
     PTXPACK_ACTIVATION_RELU,
     PTXPACK_ACTIVATION_GELU, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), by tanh.approx */
-    PTXPACK_ACTIVATION_SILU  /* x / (1 + exp(-x)) */
+    PTXPACK_ACTIVATION_SILU, /* x / (1 + exp(-x)) */
+    /* silu(gate) up, where D has n / 2 columns: of each 16 columns of B (and of the bias), a multiple of which n is, the
+     * first 8 are gates, and the last 8 what they multiply: column 16 i + j of B, j < 8, and column 16 i + 8 + j make
+     * column 8 i + j of D.  Without C. */
+    PTXPACK_ACTIVATION_SWIGLU
 } ptxpack_activation;
 
 typedef struct ptxpack_gemm_desc {

@@ -148,8 +148,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_gemm_mma_layout(row, (gemm_mma_layout *)layout);
 }
 
-/* Each order of A and B, bare and with all that an epilogue can do; the others lie between these. */
-const uint16_t              gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111};
+/* Each order of A and B, bare and with all that an epilogue can do, and SwiGLU of weights as layers have them; the
+ * others lie between these. */
+const uint16_t              gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111, 130, 134};
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
 const plan_method           gemm_mma = {
               .file = "gemm/mma.ptx",

@@ -29,7 +29,10 @@ ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *d
  * HAS_BIAS, ACTIVATION (the number of ptxpack_activation; ptx/gemm/activation.ptx) and RAGGED. */
 void gemm_build_symbols(const ptxpack_gemm_desc *desc, bool ragged, symbol_list *list);
 
-/* plan_method.corners of both methods. */
-enum { GEMM_CORNERS = 8 };
+/* plan_method.corners of both methods: those of SwiGLU come last. */
+enum { GEMM_CORNERS = 10, GEMM_PLAIN_CORNERS = 8 };
 extern const uint16_t gemm_corners[GEMM_CORNERS];
+
+/* Whether a row of ptx/gemm/wgmma.ptx has SwiGLU: 128 columns of the tile are 64 of D, a box, and one block sums them. */
+bool gemm_wgmma_gates(const ptxpack_variant *row);
 #endif

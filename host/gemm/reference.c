@@ -101,7 +101,8 @@ static estimate activate(ptxpack_activation activation, estimate x)
         x.value = v / 2 * (1 + reference_tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
         x.error = 1.13 * x.error + fabs(v) * 0x1p-11;
         break;
-    case PTXPACK_ACTIVATION_SILU: /* below -88 exp(-x) leaves f32 */
+    case PTXPACK_ACTIVATION_SWIGLU: /* of a gate */
+    case PTXPACK_ACTIVATION_SILU:   /* below -88 exp(-x) leaves f32 */
         x.value = v < 0 ? v * reference_exp(v) / (1 + reference_exp(v)) : v / (1 + reference_exp(-v));
         x.error = 1.1 * x.error + fabs(x.value) * (1 + fabs(v)) * 0x1p-20 + 0x1p-118;
         break;
@@ -127,7 +128,17 @@ static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t col
         value += bias;
         terms += fabs(bias);
     }
-    return activate(d->activation, (estimate){value, error + terms * 0x1p-22 + 0x1p-145});
+    const bool up = d->activation == PTXPACK_ACTIVATION_SWIGLU && column / PANEL % 2 != 0;
+    return activate(up ? PTXPACK_ACTIVATION_NONE : d->activation,
+                    (estimate){value, error + terms * 0x1p-22 + 0x1p-145});
+}
+
+/* What a gate multiplies, by it. */
+static estimate gated(estimate gate, estimate up)
+{
+    double value = gate.value * up.value;
+    return (estimate){value, fabs(gate.value) * up.error + fabs(up.value) * gate.error + gate.error * up.error +
+                                 fabs(value) * 0x1p-23 + 0x1p-145};
 }
 
 bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double error)
@@ -176,6 +187,8 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     const gemm_reference *r = job->reference;
     const gemm_row       *rows = &job->rows[first];
     size_t                k = (size_t)r->desc.k, n = (size_t)r->desc.n;
+    size_t                columns = (size_t)gemm_columns(&r->desc);
+    bool                  swiglu = r->desc.activation == PTXPACK_ACTIVATION_SWIGLU;
     size_t                matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
     for (int i = 0; i < GROUP; i++) /* a short group repeats its last row */
         for (size_t j = 0; j < k; j++) {
@@ -191,8 +204,11 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
         for (int i = 0; i < count; i++)
             for (size_t c = panel * PANEL; c < n && c < (panel + 1) * PANEL; c++) {
                 estimate e = finish(r, &rows[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL]);
-                job->value[(first + (size_t)i) * n + c] = e.value;
-                job->error[(first + (size_t)i) * n + c] = e.error;
+                size_t   at = (first + (size_t)i) * columns + (swiglu ? panel / 2 * PANEL + c % PANEL : c);
+                if (swiglu && panel % 2 != 0) /* the gate is there already */
+                    e = gated((estimate){job->value[at], job->error[at]}, e);
+                job->value[at] = e.value;
+                job->error[at] = e.error;
             }
     }
 }

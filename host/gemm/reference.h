@@ -27,7 +27,7 @@ ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inp
                                    gemm_reference **out);
 void           gemm_reference_close(gemm_reference *reference); /* NULL is allowed */
 
-/* `value` and `error`, both [count][n], on `threads` threads (at least one; fewer when no more can be had).
+/* `value` and `error`, both [count][columns of D], on `threads` threads (at least one; fewer when no more can be had).
  *
  * error   tensor cores add 4 to 16 products at a time to a sum and cut off what f32 cannot hold: at most
  *         k/4 + 2 times 2^-23 of the sum of |a b|.  The epilogue rounds a few times, 2^-22 of all its terms.

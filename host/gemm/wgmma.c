@@ -64,6 +64,17 @@ static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_de
     return t;
 }
 
+bool gemm_wgmma_gates(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "BLOCK_N", 1) % 128 == 0 &&
+           ptxpack_variant_parameter(row, "CLUSTER_K", 1) == 1;
+}
+
+static size_t corners_of(const ptxpack_variant *row)
+{
+    return gemm_wgmma_gates(row) ? GEMM_CORNERS : GEMM_PLAIN_CORNERS;
+}
+
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 }; /* coordinates beyond the last one are 32 bits, too */
@@ -73,6 +84,10 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     ptxpack_tma_box          box = {.status = PTXPACK_OK};
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
+        return line;
+    }
+    if (desc->activation == PTXPACK_ACTIVATION_SWIGLU && !gemm_wgmma_gates(row)) {
+        snprintf(line, PLAN_LINE, "activation: has no SwiGLU");
         return line;
     }
     for (int i = 0; i < GEMM_MATRICES; i++)
@@ -233,4 +248,5 @@ const plan_method           gemm_wgmma = {
               .address = address,
               .corners = gemm_corners,
               .corner_count = GEMM_CORNERS,
+              .corners_of = corners_of,
 };

@@ -35,7 +35,7 @@ static const struct size {
     {1000, 17, 72, 2, false},     {129, 65, 33, 1, true},      {128, 256, 64, 1, false},
     {64, 64, 32, 5, false},       {1, 300, 300, 1, false},     {300, 1, 300, 1, false},
     {8, 8, 8, 1, false},          {3, 5, 7, 2, true},          {1, 1, 1, 1, true},
-    {100, 40, 0, 2, true},        {260, 264, 40, 3, true},
+    {100, 40, 0, 2, true},        {260, 264, 40, 3, true},     {147, 304, 203, 2, true},
 };
 
 static const struct epilogue {
@@ -50,6 +50,8 @@ static const struct epilogue {
     {"c-bias-gelu", 0.2f, -0.5f, true, true, false, PTXPACK_ACTIVATION_GELU},
     {"c-in-place-silu", 0.3f, 1, true, false, true, PTXPACK_ACTIVATION_SILU},
     {"alpha-0-c", 0, 2, true, false, true, PTXPACK_ACTIVATION_NONE},
+    {"bias-swiglu", 0.7f, 1, false, true, false, PTXPACK_ACTIVATION_SWIGLU},
+    {"swiglu", 1, 1, false, false, false, PTXPACK_ACTIVATION_SWIGLU},
 };
 enum {
     SIZES = sizeof sizes / sizeof sizes[0],
@@ -80,6 +82,10 @@ static uint64_t case_number(const gemm_case *a)
 static bool in_brief_matrix(const check *c, const gemm_case *a)
 {
     bool partial = sizes[a->size].m == 150;
+    if (sizes[a->size].m ==
+        147) /* columns in pairs of eight; each order, both types, with the bias and without it */
+        return epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && a->kind == NORMAL &&
+               a->layout == 1 && a->dtype == (a->order + a->epilogue) % DTYPES && (!c->quick || a->order == 1);
     if (!sizes[a->size].brief || (c->quick && !partial))
         return false;
     if (a->kind != NORMAL)
@@ -101,7 +107,8 @@ static bool in_matrix(const check *c, const gemm_case *a)
 {
     const struct size *s = &sizes[a->size];
     bool               some_size = s->m == 150 || s->m == 777 || s->m == 129;
-    if (a->layout == LAYOUTS - 1 && s->batch == 1)
+    if ((a->layout == LAYOUTS - 1 && s->batch == 1) ||
+        (epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && s->n % 16 != 0))
         return false;
     if (c->brief)
         return in_brief_matrix(c, a);
@@ -137,7 +144,7 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
                                 .activation = e->activation};
     d.stride_a = spread(a_column ? s->m : s->k, a->layout, 8);
     d.stride_b = spread(b_column ? s->k : s->n, a->layout, 24);
-    d.stride_d = spread(s->n, a->layout, 16);
+    d.stride_d = spread(gemm_columns(&d), a->layout, 16);
     d.stride_c = e->in_place ? d.stride_d : spread(s->n, a->layout, 8);
     d.batch_a = a_lines * d.stride_a + (a->layout != 0 ? 16 : 0);
     d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? 8 : 0);
@@ -169,7 +176,7 @@ typedef struct problem {
     size_t            bytes[REGIONS];        /* with the guards; 0: there is no such matrix */
     gemm_row         *rows;                  /* compared rows */
     size_t            row_count;
-    double           *value, *error; /* [row_count][n] */
+    double           *value, *error; /* [row_count][columns of D] */
 } problem;
 
 static uint16_t *line_of(const problem *p, const uint8_t *region, int matrix, int64_t batch, int64_t line)
@@ -272,7 +279,7 @@ static bool make_problem(const check *c, const gemm_case *a, problem *p)
     }
     fill_data(c, a, p);
     pick_rows(c, a, p);
-    size_t elements = p->row_count * (size_t)p->desc.n;
+    size_t elements = p->row_count * (size_t)gemm_columns(&p->desc);
     p->again = (uint8_t *)malloc(p->bytes[GEMM_D]);
     p->value = (double *)malloc(2 * elements * sizeof *p->value);
     p->error = p->value + elements;
@@ -359,7 +366,7 @@ enum { WHAT = 8192, MAP_ROWS = 24, MAP_COLUMNS = 64 };
 
 static bool accepted(const problem *p, size_t row, int32_t column)
 {
-    size_t          at = row * (size_t)p->desc.n + (size_t)column;
+    size_t          at = row * (size_t)gemm_columns(&p->desc) + (size_t)column;
     const uint16_t *d = line_of(p, p->host[GEMM_D], GEMM_D, p->rows[row].batch, p->rows[row].row);
     return gemm_accepts(p->desc.dtype, d[column], p->value[at], p->error[at]);
 }
@@ -369,13 +376,14 @@ static bool accepted(const problem *p, size_t row, int32_t column)
 static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
 {
     char    cell[MAP_ROWS][MAP_COLUMNS];
-    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS, columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
-    size_t  at = (size_t)snprintf(text, cap,
-                                  "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
-                                  (int)rows, (int)columns);
+    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS,
+            columns = (gemm_columns(&p->desc) + MAP_COLUMNS - 1) / MAP_COLUMNS;
+    size_t at = (size_t)snprintf(text, cap,
+                                 "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
+                                 (int)rows, (int)columns);
     memset(cell, ' ', sizeof cell);
     for (size_t n = 0; n < p->row_count; n++)
-        for (int32_t c = 0; c < p->desc.n && p->rows[n].batch == batch; c++) {
+        for (int32_t c = 0; c < gemm_columns(&p->desc) && p->rows[n].batch == batch; c++) {
             char *mark = &cell[p->rows[n].row / rows][c / columns];
             *mark = accepted(p, n, c) && *mark != 'X' ? '.' : 'X';
         }
@@ -387,8 +395,8 @@ static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
 static bool judge_values(const problem *p, char *what)
 {
     for (size_t n = 0; n < p->row_count; n++)
-        for (int32_t c = 0; c < p->desc.n; c++) {
-            size_t at = n * (size_t)p->desc.n + (size_t)c;
+        for (int32_t c = 0; c < gemm_columns(&p->desc); c++) {
+            size_t at = n * (size_t)gemm_columns(&p->desc) + (size_t)c;
             if (accepted(p, n, c))
                 continue;
             const gemm_row *r = &p->rows[n];
@@ -408,7 +416,7 @@ static bool judge_places(problem *p, char *what)
     for (int32_t b = 0; b < p->geometry.batch; b++)
         for (int32_t i = 0; i < p->desc.m; i++) {
             uint16_t *line = line_of(p, p->host[GEMM_D], GEMM_D, b, i);
-            for (int32_t c = 0; c < p->desc.n; c++) {
+            for (int32_t c = 0; c < gemm_columns(&p->desc); c++) {
                 if (line[c] == 0xffff) {
                     snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is not written", (int)b, (int)i,
                              (int)c);

@@ -186,7 +186,7 @@ int cmd_gemm(int argc, char **argv)
          GEMM_OPTIONS(&s, "1024"),
          {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
          {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
-         {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu  (default none)"},
+         {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu|swiglu  (default none)"},
          {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16"},
          {"verify", OPTION_FLAG, &s.verify, "compare with a double-precision reference"},
          {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},

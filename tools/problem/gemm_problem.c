@@ -17,7 +17,7 @@
 enum { UNIT = 8 /* strides are multiples of so many elements */ };
 
 /* ---- words ---------------------------------------------------------------------------------------- */
-static const char *const activations[] = {"none", "relu", "gelu", "silu"};
+static const char *const activations[] = {"none", "relu", "gelu", "silu", "swiglu"};
 enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 
 const char *gemm_order_name(ptxpack_order order) { return order == PTXPACK_ROW_MAJOR ? "row" : "column"; }
@@ -39,7 +39,7 @@ static bool parse_activation(const gemm_settings *s, const char *word, ptxpack_a
     for (size_t i = 0; i < ACTIVATIONS; i++)
         if (strcmp(word, activations[i]) == 0)
             return *activation = (ptxpack_activation)i, true;
-    return REFUSE("--activation: \"%s\" is not none, relu, gelu or silu", word);
+    return REFUSE("--activation: \"%s\" is not none, relu, gelu, silu or swiglu", word);
 }
 
 static bool in_float(const gemm_settings *s, const char *name, double value)
@@ -99,7 +99,7 @@ static bool settle(const gemm_settings *s, gemm_problem *p)
     d->size = sizeof *d;
     d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k);
     d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n);
-    d->stride_c = d->stride_d = rounded_up(d->n);
+    d->stride_c = d->stride_d = rounded_up(gemm_columns(d));
     d->batch_a = d->stride_a * (d->order_a == PTXPACK_COLUMN_MAJOR ? d->k : d->m);
     d->batch_b = d->stride_b * (d->order_b == PTXPACK_COLUMN_MAJOR ? d->n : d->k);
     d->batch_c = d->batch_d = d->stride_d * d->m;
@@ -384,7 +384,7 @@ static void compare_row(const gemm_problem *p, const gemm_row *row, const double
                         gemm_verdict *v)
 {
     const uint16_t *d = line_of(p, GEMM_D, row->batch, row->row);
-    for (int32_t c = 0; c < p->desc.n; c++) {
+    for (int32_t c = 0; c < gemm_columns(&p->desc); c++) {
         double got = ptxpack_to_float(p->desc.dtype, d[c]);
         if (!isinf(value[c]) || got != value[c])
             v->max_error = verify_worse(v->max_error, fabs(got - value[c]));
@@ -400,7 +400,7 @@ static void compare_row(const gemm_problem *p, const gemm_row *row, const double
 
 ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *v)
 {
-    size_t          total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)p->desc.n;
+    size_t          total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)gemm_columns(&p->desc);
     size_t          limit = most > 0 ? most : affordable_rows(&p->desc), count = total < limit ? total : limit;
     gemm_row       *rows = (gemm_row *)calloc(count, sizeof *rows);
     double         *value = (double *)calloc(count, 2 * n * sizeof *value);

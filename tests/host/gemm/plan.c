@@ -56,7 +56,9 @@ static void bad_fields_are_named(void **state)
     REFUSED(PTXPACK_E_ARG, "batch is -1", d.batch = -1);
     REFUSED(PTXPACK_E_ARG, "order_a", d.order_a = (ptxpack_order)2);
     REFUSED(PTXPACK_E_ARG, "order_b", d.order_b = (ptxpack_order)2);
-    REFUSED(PTXPACK_E_ARG, "activation", d.activation = (ptxpack_activation)4);
+    REFUSED(PTXPACK_E_ARG, "activation", d.activation = (ptxpack_activation)5);
+    REFUSED(PTXPACK_E_ARG, "n is ", d.activation = PTXPACK_ACTIVATION_SWIGLU, d.n = 520);
+    REFUSED(PTXPACK_E_ARG, "has_c", d.activation = PTXPACK_ACTIVATION_SWIGLU, d.n = 512, d.has_c = true);
     REFUSED(PTXPACK_E_ARG, "stride_a", d.stride_a = 331);
     REFUSED(PTXPACK_E_ARG, "stride_b", d.stride_b = 512);
     REFUSED(PTXPACK_E_ARG, "stride_c", d.has_c = true, d.stride_c = 8);

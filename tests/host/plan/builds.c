@@ -184,7 +184,7 @@ static void every_gemm_plan_is_listed(void **state)
 {
     static const int32_t sizes[][3] = {{64, 64, 64},  {4096, 4096, 512}, {8, 20000, 64},
                                        {300, 200, 0}, {16, 24, 8192},    {100, 1001, 128}};
-    enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 4 };
+    enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 5 };
     size_t chosen = 0;
     (void)state;
     for (size_t a = 0; a < ARCHS; a++) {
@@ -192,11 +192,12 @@ static void every_gemm_plan_is_listed(void **state)
         for (unsigned i = 0; i < 2 * SIZES * ORDERS * EPILOGUES; i++) {
             const int32_t          *size = sizes[i / 2 % SIZES];
             unsigned                order = i / (2 * SIZES) % ORDERS, epilogue = i / (2 * SIZES * ORDERS);
-            int64_t                 line = (size[1] + 7) / 8 * 8;
+            bool                    swiglu = epilogue / 4 == PTXPACK_ACTIVATION_SWIGLU;
+            int64_t                 line = (size[1] + 15) / 16 * 16;
             const ptxpack_gemm_desc desc = {.size = sizeof desc,
                                             .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
                                             .m = size[0],
-                                            .n = size[1],
+                                            .n = swiglu ? (int32_t)line : size[1],
                                             .k = size[2],
                                             .order_a = (ptxpack_order)(order / 2),
                                             .order_b = (ptxpack_order)(order % 2),
@@ -204,7 +205,7 @@ static void every_gemm_plan_is_listed(void **state)
                                             .stride_b = order % 2 != 0 ? 0 : line,
                                             .stride_c = line,
                                             .stride_d = line,
-                                            .has_c = (epilogue & 1) != 0,
+                                            .has_c = (epilogue & 1) != 0 && !swiglu,
                                             .has_bias = (epilogue & 2) != 0,
                                             .activation = (ptxpack_activation)(epilogue / 4)};
             chosen += plan_listed(&gemm_op, handle, &desc);
