@@ -73,7 +73,7 @@ export PTXPACK_EMU_SM=75
 llama mistral --prompt 1,2,3 --new 2 --verify
 verified 2
 "$LLAMA" "$work/qwen3" --prompt 1 >"$work/out" 2>&1 && fail "bf16 runs on sm_75"
-grep -q 'bf16 need' "$work/out" || fail "bf16 on sm_75: $(cat "$work/out")"
+grep -q 'bf16.*sm_80' "$work/out" || fail "bf16 on sm_75: $(cat "$work/out")"
 unset PTXPACK_EMU_SM
 
 # ---- sequences join and leave ------------------------------------------------------------------------------
@@ -94,6 +94,8 @@ sed -n '2p;5p' "$work/alone" | cmp -s - "$work/out" || fail "prompts from the in
 grep -q '2 pages are fewer than the 4 of' "$work/out" || fail "too few pages: $(cat "$work/out")"
 "$LLAMA" "$work/mistral" --prompt 1,251 >"$work/out" 2>&1 && fail "a token outside of the vocabulary"
 grep -q 'token 251 is not one of the 251' "$work/out" || fail "a token outside of the vocabulary: $(cat "$work/out")"
+"$LLAMA" "$work/mistral" --prompt "$long" --new 468 >"$work/out" 2>&1 && fail "more tokens than the model has positions"
+grep -q '45 tokens and 468 more exceed the 512' "$work/out" || fail "positions: $(cat "$work/out")"
 # The third token of this sequence ends it, if it is eos_token_id.
 stop=$(sed -n 1p "$work/alone" | cut -d ' ' -f 3)
 sed "s/\"eos_token_id\": null/\"eos_token_id\": [$stop, 250]/" "$work/mistral/config.json" >"$work/config" && mv "$work/config" "$work/mistral/config.json"

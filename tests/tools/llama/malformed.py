@@ -85,6 +85,7 @@ def test_config():
     config("rope_type yarn is not supported", rope_scaling={"rope_type": "yarn", "factor": 2.0})
     config("rope_type linear is not supported", rope_scaling={"type": "linear", "factor": 2.0})
     config("factor is not a number above 0", rope_scaling={"rope_type": "llama3"})
+    config("full_attention, are not supported", rope_parameters={"full_attention": {"rope_type": "default"}})
     config("partial_rotary_factor", partial_rotary_factor=0.5)
     config("high_freq_factor is not above", rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0,
                                                           "high_freq_factor": 4.0, "original_max_position_embeddings": 32})

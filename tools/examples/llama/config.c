@@ -52,6 +52,8 @@ static void read_rotary(const source *s, config *c)
 {
     const json *scaling = json_member(s->root, "rope_parameters");
     scaling = scaling != NULL ? scaling : json_member(s->root, "rope_scaling");
+    for (const json *member = scaling != NULL ? scaling->first : NULL; member != NULL; member = member->next)
+        NEED(member->kind != JSON_OBJECT, "%s: rotary parameters of layers of a kind, %s, are not supported", s->path, member->name);
     c->theta = positive(s, json_member(scaling, "rope_theta") != NULL ? scaling : s->root, "rope_theta", 10000);
     const char *type = word(s, scaling, "rope_type", word(s, scaling, "type", "default"));
     NEED(positive(s, scaling, "partial_rotary_factor", 1) == 1 && positive(s, s->root, "partial_rotary_factor", 1) == 1,
@@ -128,6 +130,7 @@ void config_read(const char *folder, config *c)
     c->hidden = whole(&s, "hidden_size", 0);
     c->inner = whole(&s, "intermediate_size", 0);
     c->vocab = whole(&s, "vocab_size", 0);
+    c->positions = whole(&s, "max_position_embeddings", 1 << 24);
     c->heads = whole(&s, "num_attention_heads", 0);
     c->heads_kv = whole(&s, "num_key_value_heads", same(c->family, "llama") ? c->heads : 0);
     c->head_dim = whole(&s, "head_dim", c->qk_norm ? 128 : c->hidden / c->heads);

@@ -1,11 +1,8 @@
-/* device.c - the driver through the library's table of functions, memory, and the kernels, whose text is a part of the program. */
+/* device.c - the driver through the library's table of functions, and memory. */
 #include "llama.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-__asm__(".section .rodata\nllama_kernels: .incbin \"kernels.ptx\"\n.byte 0\n.previous\n");
-extern const char llama_kernels[];
 
 void try_pack(const device *d, ptxpack_status status)
 {
@@ -18,21 +15,15 @@ void try_cuda(const device *d, ptxpack_cu_result result, const char *what)
     NEED(result == PTXPACK_CU_SUCCESS, "%s: %s", what, ptxpack_driver_error(d->cuda, result, text, sizeof text));
 }
 
-void device_open(device *d, ptxpack_dtype dtype)
+void device_open(device *d)
 {
-    const ptxpack_symbol symbols[] = {{"BF16", dtype == PTXPACK_BF16}};
-    const ptxpack_source source = {.size = sizeof source, .language = PTXPACK_LANGUAGE_PTX, .path = "kernels.ptx",
-                                   .text = llama_kernels, .symbols = symbols, .symbol_count = 1};
     *d = (device){0};
     try_pack(d, ptxpack_open(NULL, &d->pack));
     d->cuda = ptxpack_driver_table(d->pack);
-    NEED(dtype == PTXPACK_F16 || ptxpack_device(d->pack)->caps.arch >= 80, "tensors of bf16 need sm_80 or later");
     NEED(d->cuda->cuStreamBeginCapture != NULL && d->cuda->cuGraphInstantiateWithFlags != NULL && d->cuda->cuMemHostAlloc != NULL,
          "this driver has no graphs: one of CUDA 11.4 or later is needed");
     try_cuda(d, d->cuda->cuCtxSetCurrent(ptxpack_context(d->pack)), "cuCtxSetCurrent");
     try_cuda(d, d->cuda->cuStreamCreate(&d->stream, PTXPACK_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    try_pack(d, ptxpack_program_load(d->pack, &source, &d->program));
-    try_pack(d, ptxpack_program_function(d->program, "gate", &d->gate));
 }
 
 void device_close(device *d)
@@ -44,7 +35,6 @@ void device_close(device *d)
     free(d->owned);
     free(d->pinned);
     d->cuda->cuStreamDestroy(d->stream);
-    ptxpack_program_free(d->program);
     ptxpack_close(d->pack);
 }
 
@@ -69,10 +59,4 @@ void *device_pinned(device *d, size_t bytes)
 void device_write(const device *d, uint64_t to, const void *from, size_t bytes)
 {
     try_cuda(d, d->cuda->cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
-}
-
-void enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width)
-{
-    const uint32_t grid[3] = {((uint32_t)width + 2047) / 2048, (uint32_t)rows, 1}, block[3] = {256, 1, 1};
-    try_pack(d, ptxpack_function_launch(d->gate, grid, block, 0, (void *[]){&out, &gate_up, &width}, d->stream));
 }

@@ -38,7 +38,7 @@ const char   *map_file(const char *path, size_t *bytes);
 /* ---- config.c: what the model is; refuses by name what this program does not compute ------------------------------------ */
 typedef struct config {
     const char *family; /* "llama", "mistral", "qwen2", "qwen3" */
-    int         layers, hidden, inner, vocab, heads, heads_kv, head_dim;
+    int         layers, hidden, inner, vocab, positions, heads, heads_kv, head_dim;
     int         window; /* a row attends to so many keys, itself among them; 0: to all */
     bool        tied, qk_norm, qkv_bias, o_bias, mlp_bias;
     bool        scaled; /* Llama 3's rotary scaling: */
@@ -48,25 +48,22 @@ typedef struct config {
 void   config_read(const char *folder, config *c);
 double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
 
-/* ---- device.c: the driver's calls, memory that lives until device_close, the kernels of kernels.ptx ---------------------- */
+/* ---- device.c: the driver's calls, and memory that lives until device_close ------------------------------------------------- */
 typedef struct device {
     ptxpack                     *pack;
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
-    ptxpack_program             *program;
-    const ptxpack_function      *gate;
     uint64_t                    *owned;
     void                       **pinned;
     size_t                       owned_count, pinned_count;
 } device;
-void     device_open(device *d, ptxpack_dtype dtype);
+void     device_open(device *d);
 void     device_close(device *d);
 void     try_pack(const device *d, ptxpack_status status);
 void     try_cuda(const device *d, ptxpack_cu_result result, const char *what);
 uint64_t device_memory(device *d, size_t bytes); /* zeros */
 void    *device_pinned(device *d, size_t bytes); /* of the host, zeros */
 void     device_write(const device *d, uint64_t to, const void *from, size_t bytes);
-void     enqueue_gate(const device *d, uint64_t out, uint64_t gate_up, int rows, int width); /* silu(g) u of rows [g, u] */
 
 /* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
 enum { /* of a layer; those that share an input are neighbours */
@@ -78,7 +75,7 @@ typedef struct weights { /* in host memory, mapped; NULL where the model has non
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
 } weights;
 void weights_take(const config *c, checkpoint *from, weights *out);
-typedef struct model_layer { /* parts of one input follow each other, from the first one's address on; 0: the model has none */
+typedef struct model_layer { /* parts with one input are one matrix, at the first one's address; 0: the model has none */
     uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */

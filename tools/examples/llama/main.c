@@ -56,13 +56,12 @@ void *enlarge(void *memory, size_t count, size_t bytes)
 }
 
 typedef struct options {
-    const char *folder, *logits;
-    request    *requests;
-    int         count, most;
-    uint64_t    seed;
-    limits      limits;
+    const char          *folder, *logits;
+    request             *requests;
+    int                  count, most, seed;
+    limits               limits;
     ptxpack_sampling_row draw;
-    bool        no_stop, verify, check, time;
+    bool                 no_stop, verify, check, time;
 } options;
 
 static _Noreturn void misused(const char *what, const char *value)
@@ -109,9 +108,10 @@ static void read_requests(options *o)
     NEED(o->count > 0, "there is no prompt");
 }
 
-static void read_option(options *o, const char *word, const char *value, int *used)
+/* Reads an option but --prompt; returns whether it has used the value. */
+static bool read_option(options *o, const char *word, const char *value)
 {
-    enum { SWITCH, COUNT, REAL, SEED, PATH };
+    enum { SWITCH, COUNT, REAL };
     static const struct {
         const char *word;
         int         kind;
@@ -123,10 +123,9 @@ static void read_option(options *o, const char *word, const char *value, int *us
                  {"--page", COUNT, offsetof(options, limits.page_rows), 1, 1024},
                  {"--pages", COUNT, offsetof(options, limits.pages), 1, 1 << 24},
                  {"--top-k", COUNT, offsetof(options, draw.top_k), 1, 1 << 24},
+                 {"--seed", COUNT, offsetof(options, seed), 0, INT32_MAX},
                  {"--top-p", REAL, offsetof(options, draw.top_p), 1e-6, 1},
                  {"--temperature", REAL, offsetof(options, draw.temperature), 0, 1e6},
-                 {"--seed", SEED, offsetof(options, seed), 0, 0x1p53},
-                 {"--logits", PATH, offsetof(options, logits), 0, 0},
                  {"--no-stop", SWITCH, offsetof(options, no_stop), 0, 0},
                  {"--verify", SWITCH, offsetof(options, verify), 0, 0},
                  {"--check", SWITCH, offsetof(options, check), 0, 0},
@@ -137,32 +136,28 @@ static void read_option(options *o, const char *word, const char *value, int *us
     if (i == sizeof table / sizeof *table)
         misused("there is no option", word);
     void *at = (char *)o + table[i].at;
-    *used = table[i].kind != SWITCH;
-    if (table[i].kind == SWITCH)
-        *(bool *)at = true;
-    else if (table[i].kind == PATH)
-        *(const char **)at = *value != '\0' ? value : (misused(word, "has no value"), value);
-    else if (table[i].kind == COUNT)
+    if (table[i].kind == COUNT)
         *(int *)at = (int)number(word, value, table[i].least, table[i].most);
     else if (table[i].kind == REAL)
         *(float *)at = (float)number(word, value, table[i].least, table[i].most);
     else
-        *(uint64_t *)at = (uint64_t)number(word, value, table[i].least, table[i].most);
+        *(bool *)at = true;
+    return table[i].kind != SWITCH;
 }
 
 static void read_options(int argc, char **argv, options *o)
 {
     *o = (options){.most = 16, .limits = {.chunk = 256, .page_rows = 16}, .draw = {.top_p = 1}};
-    for (int i = 1, used = 1; i < argc; i += 1 + used, used = 1) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--prompt") == 0)
-            add_request(o, value);
-        else if (strncmp(argv[i], "--", 2) == 0)
-            read_option(o, argv[i], value, &used);
-        else if (o->folder == NULL)
-            o->folder = argv[i], used = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(word, "--prompt") == 0)
+            add_request(o, value), i++;
+        else if (strcmp(word, "--logits") == 0 && *value != '\0')
+            o->logits = value, i++;
+        else if (strncmp(word, "--", 2) != 0 && o->folder == NULL)
+            o->folder = word;
         else
-            misused("two folders:", argv[i]);
+            i += read_option(o, word, value);
     }
     if (o->folder == NULL)
         misused("the folder", "is missing");
@@ -175,10 +170,11 @@ static void settle(options *o, const config *c)
     for (request *r = o->requests; r < o->requests + o->count; r++) {
         for (int i = 0; i < r->prompt; i++)
             NEED(r->tokens[i] < c->vocab, "token %d is not one of the %d of the vocabulary", r->tokens[i], c->vocab);
-        NEED(r->prompt <= (1 << 24) - o->most, "a sequence of more than 2^24 tokens");
+        NEED(r->prompt <= c->positions - o->most, "a prompt of %d tokens and %d more exceed the %d max_position_embeddings", r->prompt,
+             o->most, c->positions);
         int all = r->prompt + o->most;
         r->most = o->most;
-        r->seed = o->seed + (uint64_t)(r - o->requests);
+        r->seed = (uint64_t)o->seed + (uint64_t)(r - o->requests);
         r->tokens = (int32_t *)enlarge(r->tokens, (size_t)all, sizeof *r->tokens);
         if (o->verify || o->logits != NULL)
             r->logits = (uint16_t *)allocate((size_t)r->most * (size_t)c->vocab, sizeof *r->logits);
@@ -216,10 +212,10 @@ static void write_logits(const options *o, const model *m)
  * product, norm and attention, of which a layer has about 8: the errors of L layers add up like the root of their number. */
 static void verify(const options *o, const model *m, const weights *w)
 {
-    int    vocab = m->config.vocab, rows = 0;
+    int                   vocab = m->config.vocab, rows = 0;
     ptxpack_sampling_row  draw = o->draw;
     ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = 1, .vocabulary = vocab};
-    double worst = 0, allowed = 4 * (m->dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) * sqrt(8.0 * m->config.layers);
+    double                worst = 0, allowed = 4 * (m->dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) * sqrt(8.0 * m->config.layers);
     for (const request *r = o->requests; r < o->requests + o->count; r++) {
         double *all = (double *)allocate((size_t)(r->count - r->prompt) * (size_t)vocab, sizeof *all), *want = all;
         reference_logits(&m->config, w, r->tokens, r->count - 1, r->prompt - 1, all);
@@ -235,9 +231,9 @@ static void verify(const options *o, const model *m, const weights *w)
             for (int j = 0; j < vocab; j++) {
                 double difference = fabs((double)ptxpack_to_float(m->dtype, got[j]) - want[j]);
                 most = fmax(most, fabs(want[j]));
-                error = difference <= error ? error : difference; /* NaN, too */
+                error = fmax(error, isnan(difference) ? INFINITY : difference);
             }
-            worst = error / most <= worst ? worst : error / most;
+            worst = fmax(worst, error / most);
         }
         free(all);
     }
@@ -264,8 +260,7 @@ static void run(options *o, const config *c, const weights *w)
     for (int i = 0; i < o->count; i++)
         for (int j = o->requests[i].prompt; j < o->requests[i].count; j++)
             printf("%d%c", o->requests[i].tokens[j], j + 1 < o->requests[i].count ? ' ' : '\n');
-    if (fflush(stdout) != 0)
-        die("the output: %s", strerror(errno));
+    NEED(fflush(stdout) == 0, "the output: %s", strerror(errno));
     if (o->logits != NULL)
         write_logits(o, &m);
     if (o->time)

@@ -1,10 +1,11 @@
 /* model.c - the checkpoint's tensors by their part in the model; weights, rotary tables and the cache on the device.  Products with
- * one input are one product: q, k and v, and gate and up, are one matrix each, of the checkpoint's matrices one after another. */
+ * one input are one product: q, k and v are one matrix, of the checkpoint's matrices one after another, and so are gate and up. */
 #include "llama.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct part {
     const char *name;
@@ -82,6 +83,20 @@ static uint64_t upload_parts(model *m, const void *const *host, int first, int l
     return to;
 }
 
+/* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, and so on; 0 if the model has none. */
+static uint64_t upload_gated(model *m, const void *gate, const void *up, size_t count)
+{
+    size_t   piece = count / (size_t)m->config.inner * 8 * 2, bytes = count * 2;
+    char    *both = (char *)allocate(2, bytes);
+    for (size_t at = 0; at < bytes; at += piece) {
+        memcpy(both + 2 * at, (const char *)gate + at, piece);
+        memcpy(both + 2 * at + piece, (const char *)up + at, piece);
+    }
+    uint64_t to = count != 0 ? upload(m, both, 2 * count) : 0;
+    free(both);
+    return to;
+}
+
 static uint64_t upload_angles(model *m, double (*function)(double))
 {
     size_t    pairs = (size_t)m->config.head_dim / 2, count = (size_t)m->limits.length * pairs;
@@ -97,12 +112,11 @@ static uint64_t upload_angles(model *m, double (*function)(double))
 void model_load(model *m, const config *c, const limits *l, const weights *w)
 {
     static const int groups[][2] = {{NORM_1, NORM_1}, {Q, V}, {Q_BIAS, V_BIAS}, {Q_NORM, Q_NORM}, {K_NORM, K_NORM}, {O, O},
-                                    {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {GATE, UP}, {GATE_BIAS, UP_BIAS}, {DOWN, DOWN},
-                                    {DOWN_BIAS, DOWN_BIAS}};
+                                    {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {DOWN, DOWN}, {DOWN_BIAS, DOWN_BIAS}};
     size_t hidden = (size_t)c->hidden, matrix = (size_t)c->vocab * hidden;
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
     *m = (model){.config = *c, .limits = *l, .dtype = w->dtype};
-    device_open(&m->device, m->dtype);
+    device_open(&m->device);
     m->table_width = (l->length + l->page_rows - 1) / l->page_rows;
     m->vocab_stride = (c->vocab + 7) / 8 * 8;
     m->embedding = upload(m, w->embedding, matrix);
@@ -114,6 +128,8 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
     for (int i = 0; i < c->layers; i++) {
         for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
             m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1]);
+        m->layers[i].part[GATE] = upload_gated(m, w->layers[i][GATE], w->layers[i][UP], elements(c, GATE));
+        m->layers[i].part[GATE_BIAS] = upload_gated(m, w->layers[i][GATE_BIAS], w->layers[i][UP_BIAS], elements(c, GATE_BIAS));
         m->layers[i].k = device_memory(&m->device, cache);
         m->layers[i].v = device_memory(&m->device, cache);
     }

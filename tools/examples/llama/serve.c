@@ -15,13 +15,13 @@ typedef struct slot {
 } slot;
 
 typedef struct server {
-    model   *m;
-    step    *prefill, *decode;
-    slot    *slots;
-    int32_t *free_pages;
-    int      free_count;
-    timing  *timing;
-    bool     stop_early;
+    model               *m;
+    step                *prefill, *decode;
+    slot                *slots;
+    int32_t             *free_pages;
+    int                  free_count;
+    timing              *timing;
+    bool                 stop_early;
     ptxpack_sampling_row draw;
 } server;
 

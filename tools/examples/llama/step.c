@@ -2,7 +2,7 @@
  *
  *   copy the input -> x = embedding[tokens]
  *   each layer:  h = norm(x) -> qkv = h W + b -> [q, k = norm] -> append k, v, rotate q, k, attend -> x += o W + b
- *                h = norm(x) -> gate, up = h W + b -> silu(gate) up -> x += that W + b
+ *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
@@ -23,7 +23,7 @@ struct step {
     size_t                  input_bytes;
     uint64_t                input; /* the same arrays on the device */
     int32_t                *tokens;
-    uint64_t                x, h, qkv, o, gate_up, inner, last, logits, drawn;
+    uint64_t                x, h, qkv, o, inner, last, logits, drawn;
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
     ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
@@ -38,13 +38,15 @@ static uint64_t on_device(const step *s, const void *member)
     return s->input + (size_t)((const char *)member - (const char *)s->host.tokens);
 }
 
-/* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k] */
-static product open_product(model *m, int rows, int n, int k, bool residual, bool bias)
+/* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them. */
+static product open_product(model *m, int rows, int n, int k, bool gated, bool residual, bool bias)
 {
     product           p;
-    int64_t           stride = (n + 7) / 8 * 8; /* of logits: vocab_stride */
+    int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
     ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
-                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias};
+                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
+                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
     p.workspace = device_memory(&m->device, ptxpack_gemm_workspace(p.plan));
     return p;
@@ -137,21 +139,17 @@ static void attend(const step *s, const model_layer *layer)
 
 static void enqueue_layer(const step *s, const model_layer *layer)
 {
-    const device *d = &s->m->device;
-    const config *c = &s->m->config;
-    uint64_t      k = s->qkv + (size_t)s->q_width * 2;
-    const uint64_t *part = layer->part;
+    const uint64_t *part = layer->part, k = s->qkv + (size_t)s->q_width * 2;
     normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
     multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], part[Q_BIAS]);
-    if (c->qk_norm) {
+    if (s->norm_q != NULL) {
         normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
         normalise(s, s->norm_k, k, k, part[K_NORM]);
     }
     attend(s, layer);
     multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
-    multiply(s, &s->gate_up_product, s->gate_up, s->h, part[GATE], part[GATE_BIAS]);
-    enqueue_gate(d, s->inner, s->gate_up, s->rows, c->inner);
+    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], part[GATE_BIAS]);
     multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
 }
 
@@ -209,16 +207,15 @@ step *step_open(model *m, int sequences, int rows_each)
     s->h = buffer(s, rows, c->hidden);
     s->qkv = buffer(s, rows, qkv);
     s->o = buffer(s, rows, q);
-    s->gate_up = buffer(s, rows, 2 * c->inner);
     s->inner = buffer(s, rows, c->inner);
     s->last = buffer(s, sequences, c->hidden);
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
-    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, c->qkv_bias);
-    s->o_product = open_product(m, rows, c->hidden, q, true, c->o_bias);
-    s->gate_up_product = open_product(m, rows, 2 * c->inner, c->hidden, false, c->mlp_bias);
-    s->down_product = open_product(m, rows, c->hidden, c->inner, true, c->mlp_bias);
-    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false);
+    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, false, c->qkv_bias);
+    s->o_product = open_product(m, rows, c->hidden, q, false, true, c->o_bias);
+    s->gate_up_product = open_product(m, rows, 2 * c->inner, c->hidden, true, false, c->mlp_bias);
+    s->down_product = open_product(m, rows, c->hidden, c->inner, false, true, c->mlp_bias);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false, false);
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
