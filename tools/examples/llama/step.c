@@ -5,6 +5,7 @@
  *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
+ * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads.
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
  * join and leave.  A sequence of length 0 takes no part: its row is computed and goes nowhere. */
 #include "llama.h"
@@ -87,7 +88,8 @@ static ptxpack_gather_plan *open_gather(const model *m, int rows, int table_rows
 
 static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, uint64_t table, const int32_t *ids)
 {
-    ptxpack_gather_buffers at = {.size = sizeof at, .ids = on_device(s, ids), .table = table, .y = y};
+    ptxpack_gather_buffers at = {.size = sizeof at, .ids = on_device(s, ids), .table = table, .y = y,
+                                 .launch = PTXPACK_LAUNCH_OVERLAP};
     try_pack(&s->m->device, ptxpack_gather(plan, &at, s->m->device.stream));
 }
 
@@ -129,11 +131,13 @@ static void open_attention(step *s)
 static void attend(const step *s, const model_layer *layer)
 {
     uint64_t                         k = s->qkv + (size_t)s->q_width * 2, v = k + (size_t)s->kv_width * 2;
-    ptxpack_attention_append_buffers append = {.size = sizeof append, .k_new = k, .v_new = v, .cos = s->m->cos, .sin = s->m->sin};
+    ptxpack_attention_append_buffers append = {.size = sizeof append, .k_new = k, .v_new = v, .cos = s->m->cos, .sin = s->m->sin,
+                                               .launch = PTXPACK_LAUNCH_OVERLAP};
     ptxpack_attention_buffers        at = {
                .size = sizeof at, .q = s->qkv, .k = layer->k, .v = layer->v, .o = s->o, .workspace = s->attention_workspace,
                .lengths_q = on_device(s, s->host.fresh), .lengths_kv = on_device(s, s->host.lengths),
-               .page_table = on_device(s, s->host.table), .append = &append};
+               .page_table = on_device(s, s->host.table), .append = &append,
+               .launch = PTXPACK_LAUNCH_OVERLAP};
     try_pack(&s->m->device, ptxpack_attention_launch(s->attention, &at, s->m->device.stream));
 }
 
