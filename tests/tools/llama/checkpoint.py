@@ -12,7 +12,7 @@ BASE = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num
         "tie_word_embeddings": False, "bos_token_id": None, "eos_token_id": None}
 # What each family is here to show, beside itself.  llama and qwen2 are written as transformers 4 does, the others as 5 does.
 FAMILIES = {
-    # Llama 3's rotary scaling, all biases
+    # Llama 3's rotary scaling, all biases, a tensor of f32 that old checkpoints have and nobody reads
     "llama": ("BF16", {"model_type": "llama", "attention_bias": True, "mlp_bias": True, "rope_theta": 10000.0,
                        "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                         "original_max_position_embeddings": 32}}),
@@ -66,6 +66,8 @@ def shapes(family):
 
 def words(dtype, values):
     """The bytes of the elements."""
+    if dtype == "F32":
+        return struct.pack(f"<{len(values)}f", *values)
     if dtype == "F16":
         return struct.pack(f"<{len(values)}e", *values)
     bits = struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *values))
@@ -75,8 +77,9 @@ def words(dtype, values):
 def write_safetensors(path, dtype, tensors):
     header, data, at = {"__metadata__": {"format": "pt"}}, [], 0
     for name, shape, values in tensors:
-        piece = words(dtype, values)
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(piece)]}
+        own = "F32" if name.endswith("inv_freq") else dtype
+        piece = words(own, values)
+        header[name] = {"dtype": own, "shape": list(shape), "data_offsets": [at, at + len(piece)]}
         data.append(piece)
         at += len(piece)
     text = json.dumps(header).encode()
@@ -88,7 +91,7 @@ def write_safetensors(path, dtype, tensors):
 def write(family, folder):
     dtype, _ = FAMILIES[family]
     draw = random.Random(family)
-    tensors = []
+    tensors = [("model.layers.0.self_attn.rotary_emb.inv_freq", (16,), [1.0] * 16)] if family == "llama" else []
     for name, shape, deviation, mean in shapes(family):
         count = shape[0] * (shape[1] if len(shape) == 2 else 1)
         tensors.append((name, shape, [draw.gauss(mean, deviation) for _ in range(count)]))

@@ -1,7 +1,7 @@
-/* device.c - the driver through the library's table of functions, and memory. */
+/* device.c - the driver through the library's table of functions.  The program runs one model: its memory is freed with the context,
+ * which ptxpack_close gives back. */
 #include "llama.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void try_pack(const device *d, ptxpack_status status)
@@ -28,12 +28,6 @@ void device_open(device *d)
 
 void device_close(device *d)
 {
-    for (size_t i = 0; i < d->owned_count; i++)
-        d->cuda->cuMemFree(d->owned[i]);
-    for (size_t i = 0; i < d->pinned_count; i++)
-        d->cuda->cuMemFreeHost(d->pinned[i]);
-    free(d->owned);
-    free(d->pinned);
     d->cuda->cuStreamDestroy(d->stream);
     ptxpack_close(d->pack);
 }
@@ -41,19 +35,17 @@ void device_close(device *d)
 uint64_t device_memory(device *d, size_t bytes)
 {
     ptxpack_deviceptr memory;
-    d->owned = (uint64_t *)enlarge(d->owned, d->owned_count + 1, sizeof *d->owned);
     bytes = bytes != 0 ? bytes : 16;
     NEED(d->cuda->cuMemAlloc(&memory, bytes) == PTXPACK_CU_SUCCESS, "the device has no memory for %zu bytes more", bytes);
     try_cuda(d, d->cuda->cuMemsetD8(memory, 0, bytes), "cuMemsetD8");
-    return d->owned[d->owned_count++] = memory;
+    return memory;
 }
 
 void *device_pinned(device *d, size_t bytes)
 {
     void *memory;
-    d->pinned = (void **)enlarge(d->pinned, d->pinned_count + 1, sizeof *d->pinned);
     try_cuda(d, d->cuda->cuMemHostAlloc(&memory, bytes, PTXPACK_CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
-    return d->pinned[d->pinned_count++] = memset(memory, 0, bytes);
+    return memset(memory, 0, bytes);
 }
 
 void device_write(const device *d, uint64_t to, const void *from, size_t bytes)

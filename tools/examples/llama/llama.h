@@ -29,7 +29,7 @@ bool        json_whole(const json *value, uint64_t *number);               /* a 
 typedef struct checkpoint checkpoint;
 checkpoint   *checkpoint_open(const char *folder);
 void          checkpoint_close(checkpoint *c);
-ptxpack_dtype checkpoint_dtype(const checkpoint *c); /* that all tensors have: PTXPACK_F16 or PTXPACK_BF16 */
+ptxpack_dtype checkpoint_dtype(const checkpoint *c); /* of all that were taken, at least one: PTXPACK_F16 or PTXPACK_BF16 */
 bool          checkpoint_has(const checkpoint *c, const char *name);
 const void   *checkpoint_take(checkpoint *c, const char *name, int rows, int columns); /* columns 0: a vector */
 void          checkpoint_all_taken(const checkpoint *c); /* dies of a tensor that no part of the model has taken */
@@ -48,14 +48,11 @@ typedef struct config {
 void   config_read(const char *folder, config *c);
 double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
 
-/* ---- device.c: the driver's calls, and memory that lives until device_close ------------------------------------------------- */
+/* ---- device.c: the driver's calls, and memory, which goes with the context ------------------------------------------------- */
 typedef struct device {
     ptxpack                     *pack;
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
-    uint64_t                    *owned;
-    void                       **pinned;
-    size_t                       owned_count, pinned_count;
 } device;
 void     device_open(device *d);
 void     device_close(device *d);

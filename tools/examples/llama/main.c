@@ -43,7 +43,7 @@ _Noreturn void die(const char *format, ...)
 
 void *allocate(size_t count, size_t bytes)
 {
-    void *memory = calloc(count != 0 ? count : 1, bytes);
+    void *memory = calloc(count != 0 ? count : 1, bytes != 0 ? bytes : 1);
     NEED(memory != NULL, "no memory for %zu times %zu bytes", count, bytes);
     return memory;
 }

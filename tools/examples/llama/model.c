@@ -47,7 +47,6 @@ static size_t elements(const config *c, int index)
 void weights_take(const config *c, checkpoint *from, weights *out)
 {
     char name[128];
-    out->dtype = checkpoint_dtype(from);
     out->layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers, sizeof *out->layers);
     out->embedding = checkpoint_take(from, "model.embed_tokens.weight", c->vocab, c->hidden);
     out->norm = checkpoint_take(from, "model.norm.weight", c->hidden, 0);
@@ -62,6 +61,7 @@ void weights_take(const config *c, checkpoint *from, weights *out)
             out->layers[i][index] = p.rows != 0 ? checkpoint_take(from, name, p.rows, p.columns) : NULL;
         }
     checkpoint_all_taken(from);
+    out->dtype = checkpoint_dtype(from);
 }
 
 static uint64_t upload(model *m, const void *host, size_t elements)

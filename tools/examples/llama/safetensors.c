@@ -30,7 +30,7 @@ typedef struct stored {
 } stored;
 struct checkpoint {
     file   *files;
-    stored *tensors;
+    stored *tensors, *like; /* like: the first one that was taken */
     size_t  file_count, count;
 };
 
@@ -168,28 +168,24 @@ static stored *find(const checkpoint *c, const char *name)
 
 bool checkpoint_has(const checkpoint *c, const char *name) { return find(c, name) != NULL; }
 
-ptxpack_dtype checkpoint_dtype(const checkpoint *c)
-{
-    const stored *first = &c->tensors[0];
-    for (const stored *t = first; t < first + c->count; t++) {
-        NEED(strcmp(t->dtype, "BF16") == 0 || strcmp(t->dtype, "F16") == 0, "%s: %s: dtype %s is not supported, BF16 and F16 are",
-             t->path, t->name, t->dtype);
-        NEED(strcmp(t->dtype, first->dtype) == 0, "%s: %s is of %s, but %s of %s: mixed dtypes are not supported", t->path, t->name,
-             t->dtype, first->name, first->dtype);
-    }
-    return strcmp(first->dtype, "F16") == 0 ? PTXPACK_F16 : PTXPACK_BF16;
-}
+ptxpack_dtype checkpoint_dtype(const checkpoint *c) { return strcmp(c->like->dtype, "F16") == 0 ? PTXPACK_F16 : PTXPACK_BF16; }
 
 const void *checkpoint_take(checkpoint *c, const char *name, int rows, int columns)
 {
     stored *t = find(c, name);
     NEED(t != NULL, "the checkpoint has no tensor %s", name);
+    c->like = c->like != NULL ? c->like : t;
+    NEED(strcmp(t->dtype, "BF16") == 0 || strcmp(t->dtype, "F16") == 0, "%s: %s: dtype %s is not supported, BF16 and F16 are", t->path,
+         name, t->dtype);
+    NEED(strcmp(t->dtype, c->like->dtype) == 0, "%s: %s is of %s, but %s of %s: mixed dtypes are not supported", t->path, name,
+         t->dtype, c->like->name, c->like->dtype);
     NEED(t->rank == (columns != 0 ? 2 : 1) && t->shape[0] == (uint64_t)rows && t->shape[1] == (uint64_t)columns,
          "%s: %s: config.json makes it %d x %d", t->path, name, rows, columns != 0 ? columns : 1);
     t->taken = true;
     return t->data;
 }
 
+/* Old checkpoints have the frequencies of the rotary embedding, which follow from config.json. */
 void checkpoint_all_taken(const checkpoint *c)
 {
     for (const stored *t = c->tensors; t < c->tensors + c->count; t++)
