@@ -120,6 +120,8 @@ for few in '--top-p 0.000001' '--top-k 1'; do
 done
 llama llama --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 2.5 --verify
 verified 24
+llama qwen3 --prompt 1,2 --prompt 3,4,5 --new 4 --temperature 1 --verify # logits that are far apart
+verified 8
 
 # ---- text in and out ---------------------------------------------------------------------------------------------
 "$python" - "$work/qwen2/tokenizer.json" 2>/dev/null <<'END' && {
