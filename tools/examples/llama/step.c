@@ -228,6 +228,7 @@ step *step_open(model *m, int sequences, int rows_each)
     open_sampling(s);
     open_attention(s);
     capture(s);
+    try_cuda(&m->device, m->device.cuda->cuCtxSynchronize(), "uploading"); /* the stream does not wait for the default one */
     return s;
 }
 
