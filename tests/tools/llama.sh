@@ -53,9 +53,9 @@ verified() {
 # The prompt of the recorded data has three chunks, pages that are not full, and is longer than Mistral's window.
 long=$("$python" -c "import sys; sys.path.insert(0, 'tests/tools/llama'); from compare import PROMPT; print(*PROMPT, sep=',')") || exit 1
 with_transformers=yes
-"$python" -c 'import torch, transformers' 2>/dev/null || {
+"$python" -c 'import torch, transformers as t; assert int(t.__version__.split(".")[0]) >= 5' 2>/dev/null || { # 4 knows no rope_parameters
     with_transformers=
-    skip "$python has no PyTorch with transformers: the logits are compared with recorded ones; PTXPACK_TEST_PYTHON may name one that has"
+    skip "$python has no PyTorch with transformers 5: the logits are compared with recorded ones; PTXPACK_TEST_PYTHON may name one that has"
 }
 for family in llama mistral qwen2 qwen3; do
     llama $family --prompt "$long" --chunk 16 --new 3 --verify --logits "$work/logits.npy"
