@@ -43,7 +43,7 @@ static uint32_t weight_of(float z, float most, float scale)
     static const float c[] = {1.8775767e-3f, 8.9893397e-3f, 5.5826318e-2f, 2.4015361e-1f, 6.9315308e-1f, 1};
     const float        difference = z - most;
     float              u = difference * scale, p = c[0];
-    if (!(u > -32))
+    if (!(u > -31)) /* less than 1; C shifts by less than 32 */
         return 0;
     int32_t n = (int32_t)u;
     n -= (float)n > u;

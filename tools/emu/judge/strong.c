@@ -29,12 +29,14 @@ static void location_clear(struct judge_location *location)
 
 void judge_locations_free(struct judge_locations *table)
 {
-    for (int i = 0; i < LOCATION_BUCKETS; i++)
+    for (int i = 0; i < LOCATION_BUCKETS; i++) {
         for (struct judge_location *at = table->bucket[i], *next; at != NULL; at = next) {
             next = at->next;
             location_clear(at);
             free(at);
         }
+        table->bucket[i] = NULL; /* the table of a grid that is kept is used by the next one */
+    }
     for (int i = 0; i < LOCATION_SHARDS; i++)
         pthread_mutex_destroy(&table->lock[i]);
 }

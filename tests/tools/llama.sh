@@ -1,0 +1,165 @@
+#!/bin/sh
+# llama.sh - tools/examples/llama: builds by its Makefile; tiny models of each family, whose checkpoints are written here, agree with
+# double precision, with recorded logits of Hugging Face transformers, and with transformers itself where $PTXPACK_TEST_PYTHON,
+# else python3, has it; sequences join and leave; sampling; what is malformed is refused; a broken kernel is detected.
+# All on the emulated driver.
+# Usage: llama.sh [BUILD]
+cd "$(dirname "$0")/../.." || exit 1
+build=$(cd "${1:-build}" && pwd) || exit 1
+python=${PTXPACK_TEST_PYTHON:-python3}
+command -v "$python" >/dev/null || { echo "SKIP: tools/llama: there is no $python"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0 ran=0
+unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_EMU_FAULT PTXPACK_CACHE_DISABLE PTXPACK_FORBID_COMPILE PTXPACK_DEVICE MAKEFLAGS MFLAGS MAKELEVEL
+export PTXPACK_CACHE_DIR="$work/cache" PTXPACK_DRIVER="$build/libptxpack-emu.so" PTXPACK_PTXJIT="$build/libptxpack-emu.so"
+export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error LLAMA="$work/program/llama"
+compare=tests/tools/llama/compare.py
+
+fail() {
+    echo "FAIL: $1"
+    failed=$((failed + 1))
+}
+
+skip() {
+    echo "SKIP: tools/llama: $1"
+}
+
+# ---- it builds -------------------------------------------------------------------------------------------
+cp -r tools/examples/llama "$work/program" && mkdir "$work/lib" && ln -s "$build/libptxpack.so" "$work/lib/libptxpack.so.0" || exit 1
+make -C "$work/program" CFLAGS="-O1 -Wshadow -Werror" PTXPACK_CFLAGS="-I$build/include" \
+    PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1 || { cat "$work/log"; echo "FAIL: it does not build"; exit 1; }
+ldd "$LLAMA" | grep -vE 'libptxpack|libc\.|libm\.|linux-vdso|ld-linux|libdl|libpthread' >"$work/log"
+[ ! -s "$work/log" ] || fail "it needs $(cat "$work/log")"
+for family in llama mistral qwen2 qwen3; do
+    "$python" tests/tools/llama/checkpoint.py $family "$work/$family" || exit 1
+done
+
+# llama FAMILY ARGUMENT...: runs it; $work/out has the tokens, $work/err the rest
+llama() {
+    family=$1
+    shift
+    ran=$((ran + 1))
+    "$LLAMA" "$work/$family" "$@" >"$work/out" 2>"$work/err" </dev/null ||
+        fail "$family $* (sm_${PTXPACK_EMU_SM:-90}): status $?: $(cat "$work/err")"
+}
+
+# verified ROWS: the last run has compared so many rows with double precision
+verified() {
+    grep -q "^verified: $1 rows" "$work/err" || fail "$family: $1 rows are not verified: $(cat "$work/err")"
+}
+
+# ---- it computes what the model is ---------------------------------------------------------------------------
+# The prompt of the recorded data has three chunks, pages that are not full, and is longer than Mistral's window.
+long=$("$python" -c "import sys; sys.path.insert(0, 'tests/tools/llama'); from compare import PROMPT; print(*PROMPT, sep=',')") || exit 1
+with_transformers=yes
+"$python" -c 'import torch, transformers as t; assert int(t.__version__.split(".")[0]) >= 5' 2>/dev/null || { # 4 knows no rope_parameters
+    with_transformers=
+    skip "$python has no PyTorch with transformers 5: the logits are compared with recorded ones; PTXPACK_TEST_PYTHON may name one that has"
+}
+for family in llama mistral qwen2 qwen3; do
+    llama $family --prompt "$long" --chunk 16 --new 3 --verify --logits "$work/logits.npy"
+    verified 3
+    "$python" $compare recorded $family "$work/logits.npy" "$(cat "$work/out")" || fail "$family: recorded logits"
+    [ -n "$with_transformers" ] || continue
+    llama $family --prompt "$long" --prompt 7,8 --chunk 32 --page 8 --new 5 --logits "$work/logits.npy"
+    "$python" $compare transformers "$work/$family" "$work/logits.npy" "$long" "$(sed -n 1p "$work/out")" 7,8 "$(sed -n 2p "$work/out")" ||
+        fail "$family: transformers"
+done
+export PTXPACK_EMU_SM=80
+llama qwen3 --prompt 1,2,3 --new 2 --verify
+verified 2
+export PTXPACK_EMU_SM=75
+llama mistral --prompt 1,2,3 --new 2 --verify
+verified 2
+"$LLAMA" "$work/qwen3" --prompt 1 >"$work/out" 2>&1 && fail "bf16 runs on sm_75"
+grep -q 'bf16.*sm_80' "$work/out" || fail "bf16 on sm_75: $(cat "$work/out")"
+unset PTXPACK_EMU_SM
+
+# ---- sequences join and leave ------------------------------------------------------------------------------
+# Five sequences, three slots, pages for two long ones: the graph of a step is the same all the time.
+five="--prompt $long --prompt 7,8 --prompt 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --prompt 9 --prompt 250,0"
+llama mistral $five --slots 3 --pages 8 --chunk 16 --new 9 --verify --time
+verified 45
+cp "$work/out" "$work/together"
+grep -q ' 40 tokens in \(1[4-9]\|2[0-9]\) steps .* [23] at once' "$work/err" || fail "slots and pages: $(cat "$work/err")"
+for prompt in "$long" 7,8 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 9 250,0; do
+    llama mistral --prompt $prompt --new 9 && cat "$work/out" >>"$work/alone"
+done
+cmp -s "$work/together" "$work/alone" || fail "sequences depend on others: $(diff "$work/together" "$work/alone")"
+ran=$((ran + 1))
+printf '7 8\n250,0\n' | "$LLAMA" "$work/mistral" --new 9 >"$work/out" 2>"$work/err"
+sed -n '2p;5p' "$work/alone" | cmp -s - "$work/out" || fail "prompts from the input: $(cat "$work/out" "$work/err")"
+"$LLAMA" "$work/mistral" --prompt "$long" --pages 2 >"$work/out" 2>&1 && fail "too few pages"
+grep -q '2 pages are fewer than the 4 of' "$work/out" || fail "too few pages: $(cat "$work/out")"
+"$LLAMA" "$work/mistral" --prompt 1,251 >"$work/out" 2>&1 && fail "a token outside of the vocabulary"
+grep -q 'token 251 is not one of the 251' "$work/out" || fail "a token outside of the vocabulary: $(cat "$work/out")"
+"$LLAMA" "$work/mistral" --prompt "$long" --new 468 >"$work/out" 2>&1 && fail "more tokens than the model has positions"
+grep -q '45 tokens and 468 more exceed the 512' "$work/out" || fail "positions: $(cat "$work/out")"
+# The third token of this sequence ends it, if it is eos_token_id.
+stop=$(sed -n 1p "$work/alone" | cut -d ' ' -f 3)
+sed "s/\"eos_token_id\": null/\"eos_token_id\": [$stop, 250]/" "$work/mistral/config.json" >"$work/config" && mv "$work/config" "$work/mistral/config.json"
+llama mistral --prompt "$long" --prompt 7,8 --new 9
+[ "$(sed -n 1p "$work/out" | wc -w) $(sed -n 2p "$work/out" | wc -w)" = "3 9" ] || fail "eos_token_id: $(cat "$work/out")"
+llama mistral --prompt "$long" --new 9 --no-stop
+sed -n 1p "$work/alone" | cmp -s - "$work/out" || fail "--no-stop: $(cat "$work/out")"
+
+# ---- sampling ------------------------------------------------------------------------------------------------
+llama qwen2 --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 0.9 --top-p 0.8 --seed 5 --verify
+verified 24
+cp "$work/out" "$work/drawn"
+llama qwen2 --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 0.9 --top-p 0.8 --seed 5 --slots 1
+cmp -s "$work/drawn" "$work/out" || fail "the same seed draws others: $(cat "$work/drawn" "$work/out")"
+llama qwen2 --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 0.9 --top-p 0.8 --seed 6
+cmp -s "$work/drawn" "$work/out" && fail "another seed draws the same"
+llama qwen2 --prompt 1,2 --new 12
+cp "$work/out" "$work/drawn"
+for few in '--top-p 0.000001' '--top-k 1'; do
+    llama qwen2 --prompt 1,2 --new 12 --temperature 3 --seed 7 $few
+    cmp -s "$work/drawn" "$work/out" || fail "$few is not greedy: $(cat "$work/drawn" "$work/out")"
+done
+llama llama --prompt 1,2 --prompt 3,4,5 --new 12 --temperature 2.5 --verify
+verified 24
+llama qwen3 --prompt 1,2 --prompt 3,4,5 --new 4 --temperature 1 --verify # logits that are far apart
+verified 8
+
+# ---- text in and out ---------------------------------------------------------------------------------------------
+"$python" - "$work/qwen2/tokenizer.json" 2>/dev/null <<'END' && {
+import sys
+from tokenizers import Tokenizer, models, pre_tokenizers
+words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(1100)}, unk_token="w0"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+words.save(sys.argv[1])
+END
+    ran=$((ran + 1))
+    sed 's/ / w/g; s/^/w/' "$work/drawn" >"$work/words"
+    "$python" tools/examples/llama/generate.py "$work/qwen2" 'w1 w2' --new 12 >"$work/out" 2>&1 && cmp -s "$work/words" "$work/out" ||
+        fail "generate.py: $(cat "$work/words" "$work/out")"
+} || skip "$python has no tokenizers: generate.py did not run"
+
+# ---- a broken kernel is detected -----------------------------------------------------------------------------
+# broken PATTERN FILE SCRIPT ARGUMENT...: FILE of the pack is edited by a sed script; the message matches PATTERN
+broken() {
+    pattern=$1 file=$2 script=$3
+    shift 3
+    ran=$((ran + 1))
+    rm -rf "$work/ptx" && cp -r ptx "$work/ptx" && sed "$script" "ptx/$file" >"$work/ptx/$file"
+    cmp -s "ptx/$file" "$work/ptx/$file" && fail "$file: $script changes nothing"
+    PTXPACK_PTX_DIR="$work/ptx" "$LLAMA" "$work/qwen2" --prompt 1,2,3 --new 4 --verify "$@" >"$work/out" 2>&1 &&
+        fail "$file, broken by $script: nobody notices"
+    grep -q "$pattern" "$work/out" || fail "$file, broken by $script: $(head -n 3 "$work/out")"
+}
+broken 'differ from double' norm/norm.ptx 's/mul.f32            %high, %high, %w_high;/mul.f32 %high, %high, %w_low;/'
+broken 'its logits give' sampling/sampling.ptx 's/%k1, %k1, 0xBB67AE85/%k1, %k1, 0xBB67AE84/' --temperature 2
+
+# ---- what is malformed is refused ------------------------------------------------------------------------------
+sanitized="-fsanitize=address,undefined -fno-sanitize-recover=all"
+make -C "$work/program" -B CFLAGS="-O1 -g $sanitized" PTXPACK_CFLAGS="-I$build/include" \
+    PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1 && "$LLAMA" "$work" 2>&1 | grep -q config.json || {
+    skip "the compiler has no sanitizers: malformed files are read without"
+    make -C "$work/program" -B PTXPACK_CFLAGS="-I$build/include" PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1
+}
+ASAN_OPTIONS=detect_leaks=0 "$python" tests/tools/llama/malformed.py "$LLAMA" "$work/llama" "$work/malformed" || fail "malformed files"
+
+echo "$ran runs, $failed failures"
+[ $failed -eq 0 ]

@@ -1,0 +1,124 @@
+/* llama.h - a decoder-only transformer on libptxpack: what each file gives to the others, in the order of a run.  An error
+ * ends the program with one line that names the culprit, and status 1. */
+#ifndef LLAMA_H
+#define LLAMA_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ptxpack/ptxpack.h>
+
+/* ---- main.c: arguments, the folder, the requests, what is printed ---------------------------------------------------- */
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define NEED(condition, ...) ((condition) ? (void)0 : die(__VA_ARGS__))
+void *allocate(size_t count, size_t bytes);                 /* zeros; never NULL */
+void *enlarge(void *memory, size_t count, size_t bytes);    /* realloc; never NULL */
+
+/* ---- json.c: reads RFC 8259, strictly: no name twice in an object, no NUL in a string, at most 64 levels ---------------- */
+typedef enum { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } json_kind;
+typedef struct json {
+    json_kind    kind;
+    const char  *name, *text; /* of a member, otherwise NULL; of a string, without escapes */
+    double       number;
+    struct json *first, *next; /* members or elements, in their order */
+} json;
+json       *json_read(const char *text, size_t bytes, const char *origin); /* one piece for free(); origin: the file's name */
+const json *json_member(const json *object, const char *name);             /* NULL: there is none, or it is null */
+bool        json_whole(const json *value, uint64_t *number);               /* a whole number from 0 to 2^53 */
+
+/* ---- safetensors.c: maps the files of model.safetensors.index.json, or model.safetensors ----------------------------------- */
+typedef struct checkpoint checkpoint;
+checkpoint   *checkpoint_open(const char *folder);
+void          checkpoint_close(checkpoint *c);
+ptxpack_dtype checkpoint_dtype(const checkpoint *c); /* of all that were taken, at least one: PTXPACK_F16 or PTXPACK_BF16 */
+bool          checkpoint_has(const checkpoint *c, const char *name);
+const void   *checkpoint_take(checkpoint *c, const char *name, int rows, int columns); /* columns 0: a vector */
+void          checkpoint_all_taken(const checkpoint *c); /* dies of a tensor that no part of the model has taken */
+const char   *map_file(const char *path, size_t *bytes);
+
+/* ---- config.c: what the model is; refuses by name what this program does not compute ------------------------------------ */
+typedef struct config {
+    const char *family; /* "llama", "mistral", "qwen2", "qwen3" */
+    int         layers, hidden, inner, vocab, positions, heads, heads_kv, head_dim;
+    int         window; /* a row attends to so many keys, itself among them; 0: to all */
+    bool        tied, qk_norm, qkv_bias, o_bias, mlp_bias;
+    bool        scaled; /* Llama 3's rotary scaling: */
+    double      factor, low, high, original, theta, eps;
+    int         stop[8], stops;
+} config;
+void   config_read(const char *folder, config *c);
+double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
+
+/* ---- device.c: the driver's calls, and memory, which goes with the context ------------------------------------------------- */
+typedef struct device {
+    ptxpack                     *pack;
+    const struct ptxpack_driver *cuda;
+    struct CUstream_st          *stream;
+} device;
+void     device_open(device *d);
+void     device_close(device *d);
+void     try_pack(const device *d, ptxpack_status status);
+void     try_cuda(const device *d, ptxpack_cu_result result, const char *what);
+uint64_t device_memory(device *d, size_t bytes); /* zeros */
+void    *device_pinned(device *d, size_t bytes); /* of the host, zeros */
+void     device_write(const device *d, uint64_t to, const void *from, size_t bytes);
+
+/* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
+enum { /* of a layer; those that share an input are neighbours */
+    NORM_1, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, Q_NORM, K_NORM, O, O_BIAS, NORM_2, GATE, UP, GATE_BIAS, UP_BIAS, DOWN, DOWN_BIAS,
+    LAYER_TENSORS
+};
+typedef struct weights { /* in host memory, mapped; NULL where the model has none */
+    ptxpack_dtype dtype;
+    const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
+} weights;
+void weights_take(const config *c, checkpoint *from, weights *out);
+typedef struct model_layer { /* parts with one input are one matrix, at the first one's address; 0: the model has none */
+    uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
+} model_layer;
+typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */
+    int slots, chunk, page_rows, pages, length;
+} limits;
+typedef struct model {
+    config        config;
+    limits        limits;
+    ptxpack_dtype dtype;
+    device        device;
+    uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
+    model_layer  *layers;
+    int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */
+} model;
+void model_load(model *m, const config *c, const limits *l, const weights *w);
+void model_free(model *m);
+
+/* ---- step.c: a forward pass of `rows` tokens of each of so many sequences as a graph, which is captured once --------------- */
+typedef struct step step;
+struct step_input { /* what changes from run to run: arrays in pinned memory, which the graph copies to the device */
+    int32_t              *tokens;          /* [sequences][rows] */
+    int32_t              *lengths, *fresh; /* [sequences] rows of the cache with those of this pass; rows of this pass */
+    int32_t              *last;            /* [sequences] the row of this pass whose logits are wanted */
+    ptxpack_sampling_row *draw;            /* [sequences] what the token is drawn with */
+    int32_t              *table;           /* [sequences][table_width] */
+};
+step              *step_open(model *m, int sequences, int rows);
+void               step_close(step *s);
+struct step_input *step_input(step *s);
+const int32_t     *step_run(step *s); /* launches, waits, and returns a token for each sequence */
+void               step_logits(const step *s, int sequence, uint16_t *row); /* of the last run */
+
+/* ---- serve.c: continuous batching: sequences join and leave between steps --------------------------------------------------- */
+typedef struct request {
+    int32_t  *tokens; /* the prompt, then what was drawn */
+    int       prompt, count, most;
+    uint64_t  seed;
+    uint16_t *logits; /* NULL, or a row for each token that was drawn */
+} request;
+typedef struct timing {
+    double prefill_ms, decode_ms;
+    int    prefill_tokens, decode_steps, decode_tokens, most_at_once;
+} timing;
+/* The token after n others is drawn with the counter n and the request's seed, so that it does not matter who else is there. */
+void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bool stop_early, timing *t);
+
+/* ---- reference.c: the same model on the CPU in double precision: logits[count - from][vocab] of tokens[from .. count - 1] --- */
+void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits);
+#endif

@@ -1,0 +1,142 @@
+/* model.c - the checkpoint's tensors by their part in the model; weights, rotary tables and the cache on the device.  Products with
+ * one input are one product: q, k and v are one matrix, of the checkpoint's matrices one after another, and so are gate and up. */
+#include "llama.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct part {
+    const char *name;
+    int         rows, columns; /* rows 0: the model has none; columns 0: a vector */
+} part;
+
+static part part_of(const config *c, int index)
+{
+    int        q = c->heads * c->head_dim, k = c->heads_kv * c->head_dim, in = c->hidden, dim = c->qk_norm ? c->head_dim : 0;
+    const part parts[LAYER_TENSORS] = {
+        [NORM_1] = {"input_layernorm.weight", in, 0},
+        [Q] = {"self_attn.q_proj.weight", q, in},
+        [K] = {"self_attn.k_proj.weight", k, in},
+        [V] = {"self_attn.v_proj.weight", k, in},
+        [Q_BIAS] = {"self_attn.q_proj.bias", c->qkv_bias ? q : 0, 0},
+        [K_BIAS] = {"self_attn.k_proj.bias", c->qkv_bias ? k : 0, 0},
+        [V_BIAS] = {"self_attn.v_proj.bias", c->qkv_bias ? k : 0, 0},
+        [Q_NORM] = {"self_attn.q_norm.weight", dim, 0},
+        [K_NORM] = {"self_attn.k_norm.weight", dim, 0},
+        [O] = {"self_attn.o_proj.weight", in, q},
+        [O_BIAS] = {"self_attn.o_proj.bias", c->o_bias ? in : 0, 0},
+        [NORM_2] = {"post_attention_layernorm.weight", in, 0},
+        [GATE] = {"mlp.gate_proj.weight", c->inner, in},
+        [UP] = {"mlp.up_proj.weight", c->inner, in},
+        [GATE_BIAS] = {"mlp.gate_proj.bias", c->mlp_bias ? c->inner : 0, 0},
+        [UP_BIAS] = {"mlp.up_proj.bias", c->mlp_bias ? c->inner : 0, 0},
+        [DOWN] = {"mlp.down_proj.weight", in, c->inner},
+        [DOWN_BIAS] = {"mlp.down_proj.bias", c->mlp_bias ? in : 0, 0},
+    };
+    return parts[index];
+}
+
+static size_t elements(const config *c, int index)
+{
+    part p = part_of(c, index);
+    return (size_t)p.rows * (size_t)(p.columns != 0 ? p.columns : 1);
+}
+
+void weights_take(const config *c, checkpoint *from, weights *out)
+{
+    char name[128];
+    out->layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers, sizeof *out->layers);
+    out->embedding = checkpoint_take(from, "model.embed_tokens.weight", c->vocab, c->hidden);
+    out->norm = checkpoint_take(from, "model.norm.weight", c->hidden, 0);
+    /* Where it is tied, a file may have a copy, which transformers does not read either. */
+    bool own = !c->tied || checkpoint_has(from, "lm_head.weight");
+    const void *head = own ? checkpoint_take(from, "lm_head.weight", c->vocab, c->hidden) : NULL;
+    out->head = c->tied ? out->embedding : head;
+    for (int i = 0; i < c->layers; i++)
+        for (int index = 0; index < LAYER_TENSORS; index++) {
+            part p = part_of(c, index);
+            snprintf(name, sizeof name, "model.layers.%d.%s", i, p.name);
+            out->layers[i][index] = p.rows != 0 ? checkpoint_take(from, name, p.rows, p.columns) : NULL;
+        }
+    checkpoint_all_taken(from);
+    out->dtype = checkpoint_dtype(from);
+}
+
+static uint64_t upload(model *m, const void *host, size_t elements)
+{
+    uint64_t to = device_memory(&m->device, elements * 2);
+    device_write(&m->device, to, host, elements * 2);
+    return to;
+}
+
+/* The parts first .. last of a layer, one after another; 0 if the model has none of them. */
+static uint64_t upload_parts(model *m, const void *const *host, int first, int last)
+{
+    size_t all = 0;
+    for (int i = first; i <= last; i++)
+        all += elements(&m->config, i);
+    uint64_t to = all != 0 ? device_memory(&m->device, all * 2) : 0, at = to;
+    for (int i = first; i <= last && all != 0; at += elements(&m->config, i++) * 2)
+        device_write(&m->device, at, host[i], elements(&m->config, i) * 2);
+    return to;
+}
+
+/* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, and so on; 0 if the model has none. */
+static uint64_t upload_gated(model *m, const void *gate, const void *up, size_t count)
+{
+    size_t   piece = count / (size_t)m->config.inner * 8 * 2, bytes = count * 2;
+    char    *both = (char *)allocate(2, bytes);
+    for (size_t at = 0; at < bytes; at += piece) {
+        memcpy(both + 2 * at, (const char *)gate + at, piece);
+        memcpy(both + 2 * at + piece, (const char *)up + at, piece);
+    }
+    uint64_t to = count != 0 ? upload(m, both, 2 * count) : 0;
+    free(both);
+    return to;
+}
+
+static uint64_t upload_angles(model *m, double (*function)(double))
+{
+    size_t    pairs = (size_t)m->config.head_dim / 2, count = (size_t)m->limits.length * pairs;
+    uint16_t *table = (uint16_t *)allocate(count, sizeof *table);
+    for (size_t i = 0; i < count; i++)
+        ptxpack_set_element(m->dtype, table, i,
+                            (float)function((double)(i / pairs) * config_frequency(&m->config, (int)(i % pairs))));
+    uint64_t to = upload(m, table, count);
+    free(table);
+    return to;
+}
+
+void model_load(model *m, const config *c, const limits *l, const weights *w)
+{
+    static const int groups[][2] = {{NORM_1, NORM_1}, {Q, V}, {Q_BIAS, V_BIAS}, {Q_NORM, Q_NORM}, {K_NORM, K_NORM}, {O, O},
+                                    {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {DOWN, DOWN}, {DOWN_BIAS, DOWN_BIAS}};
+    size_t hidden = (size_t)c->hidden, matrix = (size_t)c->vocab * hidden;
+    size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
+    *m = (model){.config = *c, .limits = *l, .dtype = w->dtype};
+    device_open(&m->device);
+    m->table_width = (l->length + l->page_rows - 1) / l->page_rows;
+    m->vocab_stride = (c->vocab + 7) / 8 * 8;
+    m->embedding = upload(m, w->embedding, matrix);
+    m->head = c->tied ? m->embedding : upload(m, w->head, matrix);
+    m->norm = upload(m, w->norm, hidden);
+    m->cos = upload_angles(m, cos);
+    m->sin = upload_angles(m, sin);
+    m->layers = (model_layer *)allocate((size_t)c->layers, sizeof *m->layers);
+    for (int i = 0; i < c->layers; i++) {
+        for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
+            m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1]);
+        m->layers[i].part[GATE] = upload_gated(m, w->layers[i][GATE], w->layers[i][UP], elements(c, GATE));
+        m->layers[i].part[GATE_BIAS] = upload_gated(m, w->layers[i][GATE_BIAS], w->layers[i][UP_BIAS], elements(c, GATE_BIAS));
+        m->layers[i].k = device_memory(&m->device, cache);
+        m->layers[i].v = device_memory(&m->device, cache);
+    }
+}
+
+void model_free(model *m)
+{
+    free(m->layers);
+    device_close(&m->device);
+}

@@ -1,0 +1,136 @@
+/* reference.c - the same model on the CPU, in double precision and without a rounding in between: token by token, with
+ * every key and value kept.  It is for small models. */
+#include "llama.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct pass {
+    const config  *c;
+    const weights *w;
+    double        *keys, *values; /* [layers][count][heads_kv * head_dim] */
+    double        *x, *h, *q, *o, *gate, *up, *scores;
+    int            count;
+} pass;
+
+static double element(const pass *p, const void *array, size_t i) { return (double)ptxpack_element(p->w->dtype, array, i); }
+
+/* y[rows] = w [rows][columns] x + bias */
+static void multiply(const pass *p, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
+{
+    for (int i = 0; i < rows; i++) {
+        double sum = bias != NULL ? element(p, bias, (size_t)i) : 0;
+        for (int j = 0; j < columns; j++)
+            sum += element(p, w, (size_t)i * (size_t)columns + (size_t)j) * x[j];
+        y[i] = sum;
+    }
+}
+
+static void norm(const pass *p, double *y, const double *x, const void *w, int width)
+{
+    double squares = 0;
+    for (int i = 0; i < width; i++)
+        squares += x[i] * x[i];
+    double scale = 1 / sqrt(squares / width + p->c->eps);
+    for (int i = 0; i < width; i++)
+        y[i] = x[i] * scale * element(p, w, (size_t)i);
+}
+
+/* Each head: its norm if the model has one, then the rotation of pairs (j, j + head_dim / 2). */
+static void turn(const pass *p, double *heads, int count, const void *w, int position)
+{
+    int dim = p->c->head_dim, half = dim / 2;
+    for (double *x = heads; x < heads + (size_t)count * (size_t)dim; x += dim) {
+        if (w != NULL)
+            norm(p, x, x, w, dim);
+        for (int j = 0; j < half; j++) {
+            double angle = position * config_frequency(p->c, j), a = x[j], b = x[j + half];
+            x[j] = a * cos(angle) - b * sin(angle);
+            x[j + half] = b * cos(angle) + a * sin(angle);
+        }
+    }
+}
+
+static void attend(const pass *p, const double *keys, const double *values, int position)
+{
+    const config *c = p->c;
+    int           dim = c->head_dim, row = c->heads_kv * dim;
+    int           first = c->window != 0 && position >= c->window ? position - c->window + 1 : 0;
+    for (int head = 0; head < c->heads; head++) {
+        const double *q = p->q + (size_t)head * (size_t)dim;
+        double       *o = p->o + (size_t)head * (size_t)dim, most = -INFINITY, sum = 0;
+        size_t        at = (size_t)(head / (c->heads / c->heads_kv)) * (size_t)dim;
+        for (int i = 0; i < dim; i++)
+            o[i] = 0;
+        for (int j = first; j <= position; j++) {
+            double score = 0;
+            for (int i = 0; i < dim; i++)
+                score += q[i] * keys[(size_t)j * (size_t)row + at + (size_t)i];
+            most = fmax(most, p->scores[j] = score / sqrt(dim));
+        }
+        for (int j = first; j <= position; j++)
+            sum += p->scores[j] = exp(p->scores[j] - most);
+        for (int j = first; j <= position; j++)
+            for (int i = 0; i < dim; i++)
+                o[i] += p->scores[j] / sum * values[(size_t)j * (size_t)row + at + (size_t)i];
+    }
+}
+
+static void add(double *x, const double *y, int count)
+{
+    for (int i = 0; i < count; i++)
+        x[i] += y[i];
+}
+
+static void run_layer(const pass *p, int index, int position)
+{
+    const config      *c = p->c;
+    const void *const *w = p->w->layers[index];
+    int                q = c->heads * c->head_dim, k = c->heads_kv * c->head_dim;
+    double            *keys = p->keys + (size_t)index * (size_t)p->count * (size_t)k;
+    double            *values = p->values + (size_t)index * (size_t)p->count * (size_t)k, *key = keys + (size_t)position * (size_t)k;
+    norm(p, p->h, p->x, w[NORM_1], c->hidden);
+    multiply(p, p->q, p->h, w[Q], w[Q_BIAS], q, c->hidden);
+    multiply(p, key, p->h, w[K], w[K_BIAS], k, c->hidden);
+    multiply(p, values + (size_t)position * (size_t)k, p->h, w[V], w[V_BIAS], k, c->hidden);
+    turn(p, p->q, c->heads, w[Q_NORM], position);
+    turn(p, key, c->heads_kv, w[K_NORM], position);
+    attend(p, keys, values, position);
+    multiply(p, p->h, p->o, w[O], w[O_BIAS], c->hidden, q);
+    add(p->x, p->h, c->hidden);
+    norm(p, p->h, p->x, w[NORM_2], c->hidden);
+    multiply(p, p->gate, p->h, w[GATE], w[GATE_BIAS], c->inner, c->hidden);
+    multiply(p, p->up, p->h, w[UP], w[UP_BIAS], c->inner, c->hidden);
+    for (int i = 0; i < c->inner; i++)
+        p->gate[i] *= p->up[i] / (1 + exp(-p->gate[i]));
+    multiply(p, p->h, p->gate, w[DOWN], w[DOWN_BIAS], c->hidden, c->inner);
+    add(p->x, p->h, c->hidden);
+}
+
+void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits)
+{
+    size_t cache = (size_t)c->layers * (size_t)count * (size_t)c->heads_kv * (size_t)c->head_dim;
+    size_t hidden = (size_t)c->hidden, inner = (size_t)c->inner, q = (size_t)c->heads * (size_t)c->head_dim;
+    double *all = (double *)allocate(2 * cache + 2 * hidden + 2 * q + 2 * inner + (size_t)count, sizeof *all), *at = all;
+    pass    p = {.c = c, .w = w, .count = count};
+    p.keys = at, at += cache;
+    p.values = at, at += cache;
+    p.x = at, at += hidden;
+    p.h = at, at += hidden;
+    p.q = at, at += q;
+    p.o = at, at += q;
+    p.gate = at, at += inner;
+    p.up = at, at += inner;
+    p.scores = at;
+    for (int i = 0; i < count; i++) {
+        for (size_t j = 0; j < hidden; j++)
+            p.x[j] = element(&p, w->embedding, (size_t)tokens[i] * hidden + j);
+        for (int j = 0; j < c->layers; j++)
+            run_layer(&p, j, i);
+        if (i < from)
+            continue;
+        norm(&p, p.h, p.x, w->norm, c->hidden);
+        multiply(&p, logits + (size_t)(i - from) * (size_t)c->vocab, p.h, w->head, NULL, c->vocab, c->hidden);
+    }
+    free(all);
+}

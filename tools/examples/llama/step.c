@@ -1,0 +1,267 @@
+/* step.c - a forward pass as one captured graph.
+ *
+ *   copy the input -> x = embedding[tokens]
+ *   each layer:  h = norm(x) -> qkv = h W + b -> [q, k = norm] -> append k, v, rotate q, k, attend -> x += o W + b
+ *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
+ *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
+ *
+ * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads.
+ * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
+ * join and leave.  A sequence of length 0 takes no part: its row is computed and goes nowhere. */
+#include "llama.h"
+
+#include <stdlib.h>
+
+typedef struct product {
+    ptxpack_gemm_plan *plan;
+    uint64_t           workspace;
+} product;
+
+struct step {
+    model                  *m;
+    int                     rows, sequences, q_width, kv_width, qkv_width;
+    struct step_input       host;
+    size_t                  input_bytes;
+    uint64_t                input; /* the same arrays on the device */
+    int32_t                *tokens;
+    uint64_t                x, h, qkv, o, inner, last, logits, drawn;
+    ptxpack_attention_plan *attention;
+    uint64_t                attention_workspace;
+    ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
+    ptxpack_gather_plan    *gather_tokens, *gather_last;
+    ptxpack_sampling_plan  *sampling;
+    product                 qkv_product, o_product, gate_up_product, down_product, head_product;
+    struct CUgraphExec_st  *graph;
+};
+
+static uint64_t on_device(const step *s, const void *member)
+{
+    return s->input + (size_t)((const char *)member - (const char *)s->host.tokens);
+}
+
+/* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them. */
+static product open_product(model *m, int rows, int n, int k, bool gated, bool residual, bool bias)
+{
+    product           p;
+    int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
+    ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
+                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
+                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
+    try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
+    p.workspace = device_memory(&m->device, ptxpack_gemm_workspace(p.plan));
+    return p;
+}
+
+static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t bias)
+{
+    ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
+                               .workspace = p->workspace, .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
+}
+
+/* RMSNorm of `heads` vectors of `columns` elements in each of so many rows, `stride` elements apart. */
+static ptxpack_norm_plan *open_norm(const model *m, int rows, int heads, int columns, int stride)
+{
+    ptxpack_norm_plan         *plan;
+    const ptxpack_norm_strides apart = {stride, columns};
+    ptxpack_norm_desc          desc = {.size = sizeof desc, .dtype = m->dtype, .rows = rows, .heads = heads, .columns = columns,
+                                       .eps = (float)m->config.eps, .x = apart, .y = apart};
+    try_pack(&m->device, ptxpack_norm_plan_create(m->device.pack, &desc, &plan));
+    return plan;
+}
+
+static void normalise(const step *s, const ptxpack_norm_plan *plan, uint64_t y, uint64_t x, uint64_t w)
+{
+    ptxpack_norm_buffers at = {.size = sizeof at, .x = x, .w = w, .y = y, .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_norm(plan, &at, s->m->device.stream));
+}
+
+static ptxpack_gather_plan *open_gather(const model *m, int rows, int table_rows)
+{
+    ptxpack_gather_plan *plan;
+    ptxpack_gather_desc  desc = {.size = sizeof desc, .dtype = m->dtype, .rows = rows, .table_rows = table_rows,
+                                 .columns = m->config.hidden};
+    try_pack(&m->device, ptxpack_gather_plan_create(m->device.pack, &desc, &plan));
+    return plan;
+}
+
+static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, uint64_t table, const int32_t *ids)
+{
+    ptxpack_gather_buffers at = {.size = sizeof at, .ids = on_device(s, ids), .table = table, .y = y,
+                                 .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_gather(plan, &at, s->m->device.stream));
+}
+
+static void open_sampling(step *s)
+{
+    ptxpack_sampling_desc desc = {.size = sizeof desc, .dtype = s->m->dtype, .rows = s->sequences,
+                                  .vocabulary = s->m->config.vocab, .stride = s->m->vocab_stride};
+    try_pack(&s->m->device, ptxpack_sampling_plan_create(s->m->device.pack, &desc, &s->sampling));
+}
+
+static void sample(const step *s)
+{
+    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
+                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_sampling(s->sampling, &at, s->m->device.stream));
+}
+
+static void open_attention(step *s)
+{
+    const config                 *c = &s->m->config;
+    const limits                 *l = &s->m->limits;
+    int                           rows = s->rows / s->sequences;
+    const ptxpack_strides         beside = {(int64_t)rows * s->qkv_width, s->qkv_width, c->head_dim}; /* q, k, v in one row */
+    ptxpack_attention_append_desc append = {.size = sizeof append, .heads_q = c->heads, .rotary_dim = c->head_dim,
+                                            .positions = l->length, .k_new = beside, .v_new = beside};
+    ptxpack_attention_desc        desc = {
+               .size = sizeof desc, .dtype = s->m->dtype, .batch = s->sequences, .seqlen_q = rows, .seqlen_kv = l->length,
+               .heads_q = c->heads, .heads_kv = c->heads_kv, .head_dim = c->head_dim, .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT,
+               .q = beside, .kv_rows = PTXPACK_ROWS_PAGED, .rows_kv = l->pages, .page_rows = l->page_rows,
+               .table_width = s->m->table_width, .options = PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV, .append = &append};
+    if (c->window != 0) {
+        desc.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+        desc.window_left = c->window - 1; /* besides the row's own key */
+    }
+    try_pack(&s->m->device, ptxpack_attention_plan_create(s->m->device.pack, &desc, &s->attention));
+    s->attention_workspace = device_memory(&s->m->device, ptxpack_attention_workspace(s->attention));
+}
+
+static void attend(const step *s, const model_layer *layer)
+{
+    uint64_t                         k = s->qkv + (size_t)s->q_width * 2, v = k + (size_t)s->kv_width * 2;
+    ptxpack_attention_append_buffers append = {.size = sizeof append, .k_new = k, .v_new = v, .cos = s->m->cos, .sin = s->m->sin,
+                                               .launch = PTXPACK_LAUNCH_OVERLAP};
+    ptxpack_attention_buffers        at = {
+               .size = sizeof at, .q = s->qkv, .k = layer->k, .v = layer->v, .o = s->o, .workspace = s->attention_workspace,
+               .lengths_q = on_device(s, s->host.fresh), .lengths_kv = on_device(s, s->host.lengths),
+               .page_table = on_device(s, s->host.table), .append = &append,
+               .launch = PTXPACK_LAUNCH_OVERLAP};
+    try_pack(&s->m->device, ptxpack_attention_launch(s->attention, &at, s->m->device.stream));
+}
+
+static void enqueue_layer(const step *s, const model_layer *layer)
+{
+    const uint64_t *part = layer->part, k = s->qkv + (size_t)s->q_width * 2;
+    normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
+    multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], part[Q_BIAS]);
+    if (s->norm_q != NULL) {
+        normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
+        normalise(s, s->norm_k, k, k, part[K_NORM]);
+    }
+    attend(s, layer);
+    multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
+    normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
+    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], part[GATE_BIAS]);
+    multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
+}
+
+static void enqueue_all(const step *s)
+{
+    const model  *m = s->m;
+    const device *d = &m->device;
+    size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
+    try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
+    gather(s, s->gather_tokens, s->x, m->embedding, s->host.tokens);
+    for (int i = 0; i < m->config.layers; i++)
+        enqueue_layer(s, &m->layers[i]);
+    normalise(s, s->norm_x, s->h, s->x, m->norm);
+    gather(s, s->gather_last, s->last, s->h, s->host.last);
+    multiply(s, &s->head_product, s->logits, s->last, m->head, 0);
+    sample(s);
+    try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
+}
+
+static void capture(step *s)
+{
+    const device      *d = &s->m->device;
+    struct CUgraph_st *graph;
+    try_cuda(d, d->cuda->cuStreamBeginCapture(d->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
+    enqueue_all(s);
+    try_cuda(d, d->cuda->cuStreamEndCapture(d->stream, &graph), "cuStreamEndCapture");
+    try_cuda(d, d->cuda->cuGraphInstantiateWithFlags(&s->graph, graph, 0), "cuGraphInstantiateWithFlags");
+    try_cuda(d, d->cuda->cuGraphDestroy(graph), "cuGraphDestroy");
+}
+
+/* Lays out the arrays of the input, each at a multiple of 16 bytes. */
+static void open_input(step *s)
+{
+    size_t       n = (size_t)s->sequences, at[7] = {0};
+    const size_t sizes[6] = {(size_t)s->rows * 4, n * 4, n * 4, n * 4, n * sizeof *s->host.draw, n * (size_t)s->m->table_width * 4};
+    for (int i = 0; i < 6; i++)
+        at[i + 1] = at[i] + (sizes[i] + 15) / 16 * 16;
+    char *host = (char *)device_pinned(&s->m->device, at[6]);
+    s->host = (struct step_input){(int32_t *)host, (int32_t *)(host + at[1]), (int32_t *)(host + at[2]), (int32_t *)(host + at[3]),
+                                  (ptxpack_sampling_row *)(host + at[4]), (int32_t *)(host + at[5])};
+    s->input = device_memory(&s->m->device, s->input_bytes = at[6]);
+    s->tokens = (int32_t *)device_pinned(&s->m->device, n * sizeof *s->tokens);
+}
+
+static uint64_t buffer(step *s, int rows, int columns) { return device_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
+
+step *step_open(model *m, int sequences, int rows_each)
+{
+    const config *c = &m->config;
+    step         *s = (step *)allocate(1, sizeof *s);
+    int           rows = sequences * rows_each, q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim, qkv = q + 2 * kv;
+    *s = (step){.m = m, .rows = rows, .sequences = sequences, .q_width = q, .kv_width = kv, .qkv_width = qkv};
+    open_input(s);
+    s->x = buffer(s, rows, c->hidden);
+    s->h = buffer(s, rows, c->hidden);
+    s->qkv = buffer(s, rows, qkv);
+    s->o = buffer(s, rows, q);
+    s->inner = buffer(s, rows, c->inner);
+    s->last = buffer(s, sequences, c->hidden);
+    s->logits = buffer(s, sequences, m->vocab_stride);
+    s->drawn = buffer(s, sequences, 2);
+    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, false, c->qkv_bias);
+    s->o_product = open_product(m, rows, c->hidden, q, false, true, c->o_bias);
+    s->gate_up_product = open_product(m, rows, 2 * c->inner, c->hidden, true, false, c->mlp_bias);
+    s->down_product = open_product(m, rows, c->hidden, c->inner, false, true, c->mlp_bias);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false, false);
+    s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
+    s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
+    s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
+    s->gather_tokens = open_gather(m, rows, c->vocab);
+    s->gather_last = open_gather(m, sequences, rows);
+    open_sampling(s);
+    open_attention(s);
+    capture(s);
+    try_cuda(&m->device, m->device.cuda->cuCtxSynchronize(), "uploading"); /* the stream does not wait for the default one */
+    return s;
+}
+
+void step_close(step *s)
+{
+    s->m->device.cuda->cuGraphExecDestroy(s->graph);
+    ptxpack_attention_plan_free(s->attention);
+    ptxpack_norm_plan_free(s->norm_x);
+    ptxpack_norm_plan_free(s->norm_q);
+    ptxpack_norm_plan_free(s->norm_k);
+    ptxpack_gather_plan_free(s->gather_tokens);
+    ptxpack_gather_plan_free(s->gather_last);
+    ptxpack_sampling_plan_free(s->sampling);
+    ptxpack_gemm_plan_free(s->qkv_product.plan);
+    ptxpack_gemm_plan_free(s->o_product.plan);
+    ptxpack_gemm_plan_free(s->gate_up_product.plan);
+    ptxpack_gemm_plan_free(s->down_product.plan);
+    ptxpack_gemm_plan_free(s->head_product.plan);
+    free(s);
+}
+
+struct step_input *step_input(step *s) { return &s->host; }
+
+const int32_t *step_run(step *s)
+{
+    const device *d = &s->m->device;
+    try_cuda(d, d->cuda->cuGraphLaunch(s->graph, d->stream), "cuGraphLaunch");
+    try_cuda(d, d->cuda->cuStreamSynchronize(d->stream), "the step");
+    return s->tokens;
+}
+
+void step_logits(const step *s, int sequence, uint16_t *row)
+{
+    uint64_t from = s->logits + (size_t)sequence * (size_t)s->m->vocab_stride * sizeof *row;
+    try_cuda(&s->m->device, s->m->device.cuda->cuMemcpyDtoH(row, from, (size_t)s->m->config.vocab * sizeof *row), "cuMemcpyDtoH");
+}
