@@ -8,6 +8,7 @@
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"
+#include "tools/commands/parallel/attention_devices.h"
 #include "tools/progress.h"
 #include "tools/device.h"
 #include "tools/problem/npy.h"
@@ -239,7 +240,8 @@ static int run_problem(attention_problem *p, const attention_settings *s)
     int status = on_cpu ? run_on_cpu(p) : COMMAND_OK;
     progress_end();
     if (!on_cpu)
-        status = attention_run(&gpu, p, s);
+        status = s->devices == OPTION_NOT_GIVEN ? attention_run(&gpu, p, s)
+                                                : attention_on_devices(p, &gpu, s->devices);
     if (status == COMMAND_OK)
         report_time(p, s, on_cpu);
     if (status == COMMAND_OK)
@@ -281,6 +283,7 @@ int cmd_attention(int argc, char **argv)
               {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
               {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
               {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
+              {"devices", OPTION_INT, &s.devices, DEVICES_OPTION_HELP},
               {"json", OPTION_FLAG, &s.json, "print JSON"},
               {NULL, OPTION_FLAG, NULL, NULL},
     };

@@ -27,6 +27,7 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .seed = OPTION_NOT_GIVEN,
                                 .repeat = OPTION_NOT_GIVEN,
                                 .pack = OPTION_NOT_GIVEN,
+                                .devices = OPTION_NOT_GIVEN,
                                 .lengths = {.page = OPTION_NOT_GIVEN},
                                 .append = {.rows = OPTION_NOT_GIVEN, .rotary = OPTION_NOT_GIVEN},
                                 .otherwise = {2, 2048, 16},

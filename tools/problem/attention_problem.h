@@ -45,7 +45,7 @@ typedef struct attention_settings {
     int64_t                 parts; /* 0: the library's choice */
     int64_t                 split_rows;
     int64_t                 chunk; /* 0: off */
-    int64_t                 pack;
+    int64_t                 pack, devices;
     bool                    in_keys; /* v is the first columns of k */
     bool                    unnormalized;
     bool                    verify, json;

@@ -1,0 +1,27 @@
+#!/bin/sh
+# devices.sh - ptxpack attention --devices on emulated GPUs: results are verified, and what cannot be is refused.
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_DEVICES=3 PTXPACK_EMU_SM=80
+failed=0
+
+# expect STATUS WORDS OPTION...
+expect() {
+    want=$1 words=$2
+    shift 2
+    build/ptxpack attention --device emu --batch 1 --heads-q 2 --head-dim 64 --seqlen-q 90 --seed 5 "$@" >"$work/out" 2>&1
+    status=$?
+    [ $status = "$want" ] && grep -q -e "$words" "$work/out" && return
+    echo "FAIL: $*: status $status, and not \"$words\":"
+    cat "$work/out"
+    failed=1
+}
+
+expect 0 'verified  correct: 180 of 180 rows' --devices 3 --causal --verify
+expect 0 'verified  correct: 180 of 180 rows' --devices 2 --window 20,5 --sinks 0.5,-1 --verify
+expect 0 'verified  correct: 180 of 180 rows' --devices 1 --dtype bf16 --verify
+expect 1 'device 3: the driver sees 3, numbered from 0' --devices 4
+expect 2 'attention.options 0x20: only PTXPACK_SINKS' --devices 2 --alibi
+expect 2 'devices: 0 is not between 1 and 64' --devices 0
+exit $failed
