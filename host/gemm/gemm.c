@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host/plan/memory.h"
 #include "op.h"
 
 void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *list)
@@ -35,8 +36,13 @@ static void describe(const void *desc, char *text, size_t size)
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
 {
-    return ptxpack_gemm_check_buffers(&((const ptxpack_gemm_plan *)plan)->geometry,
-                                      (const ptxpack_gemm_buffers *)buffers, line);
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    const memory_range workspace = {"workspace", plan->workspace > 0 ? b->workspace : 0, plan->workspace, 16,
+                                    plan->workspace == 0};
+    ptxpack_status     status = memory_check(&workspace, line);
+    return status == PTXPACK_OK
+               ? ptxpack_gemm_check_buffers(&((const ptxpack_gemm_plan *)plan)->geometry, b, line)
+               : status;
 }
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
