@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host/plan/memory.h"
 #include "op.h"
 
 void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *list)
@@ -35,12 +36,18 @@ static void describe(const void *desc, char *text, size_t size)
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
 {
-    return ptxpack_gemm_check_buffers(&((const ptxpack_gemm_plan *)plan)->geometry,
-                                      (const ptxpack_gemm_buffers *)buffers, line);
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    const memory_range workspace = {"workspace", plan->workspace > 0 ? b->workspace : 0, plan->workspace, 16,
+                                    plan->workspace == 0};
+    ptxpack_status     status = memory_check(&workspace, line);
+    return status == PTXPACK_OK
+               ? ptxpack_gemm_check_buffers(&((const ptxpack_gemm_plan *)plan)->geometry, b, line)
+               : status;
 }
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
- * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again. */
+ * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again, and
+ * those of few rows have one order, and n a multiple of 8. */
 enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
@@ -48,7 +55,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
     const bool               gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
     const bool               swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const unsigned           rest = index >= PLAIN_BUILDS ? index & 3 : index;
+    const bool               rows = plan_method_of(row) == &gemm_rows;
+    const unsigned           plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned           rest = rows ? (plain & 0x3c) | 2 : plain;
     const ptxpack_gemm_desc  d = {.size = sizeof d,
                                   .dtype = dtype,
                                   .m = 1024,
@@ -86,7 +95,7 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_gemm_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
-static const plan_method *const methods[] = {&gemm_wgmma, &gemm_mma};
+static const plan_method *const methods[] = {&gemm_rows, &gemm_wgmma, &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -1,15 +1,18 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
- * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c that of ptx/gemm/wgmma.ptx. */
+ * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c that of ptx/gemm/wgmma.ptx,
+ * and rows.c that of ptx/gemm/rows.ptx, which comes first: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
 #include "mma_args.h"
+#include "rows_args.h"
 #include "wgmma_args.h"
 
 typedef union gemm_arguments {
     gemm_mma_arguments   mma;
     gemm_wgmma_arguments wgmma;
+    gemm_rows_arguments  rows;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -19,7 +22,7 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_rows;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
@@ -29,7 +32,7 @@ ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *d
  * HAS_BIAS, ACTIVATION (the number of ptxpack_activation; ptx/gemm/activation.ptx) and RAGGED. */
 void gemm_build_symbols(const ptxpack_gemm_desc *desc, bool ragged, symbol_list *list);
 
-/* plan_method.corners of both methods: those of SwiGLU come last. */
+/* plan_method.corners of mma and wgmma: those of SwiGLU come last. */
 enum { GEMM_CORNERS = 10, GEMM_PLAIN_CORNERS = 8 };
 extern const uint16_t gemm_corners[GEMM_CORNERS];
 

@@ -177,8 +177,10 @@ static void report_tiles(plan *p)
 {
     const ptxpack_gemm_desc *d = &p->gemm.desc;
     report                  *r = &p->out;
-    int64_t                  block_m = ptxpack_variant_parameter(p->row, "BLOCK_M", 1);
-    int64_t                  block_n = ptxpack_variant_parameter(p->row, "BLOCK_N", 1);
+    int64_t                  block_m = ptxpack_variant_parameter(p->row, "BLOCK_M",
+                                                                 ptxpack_variant_parameter(p->row, "ROWS", 1));
+    int64_t                  block_n = ptxpack_variant_parameter(p->row, "BLOCK_N",
+                                                                 16 * ptxpack_variant_parameter(p->row, "TILES", 1));
     report_int(r, "tiles",
                (d->m + block_m - 1) / block_m * ((d->n + block_n - 1) / block_n) * p->gemm.geometry.batch);
     report_int(r, ".CLUSTER_M", 1); /* a row without clusters has 1 */
@@ -189,6 +191,12 @@ static void report_tiles(plan *p)
     report_int(r, "shared_bytes", p->row->shared_bytes);
     report_int(r, ".threads", p->row->threads);
     report_int(r, ".blocks_per_sm", p->row->blocks_per_sm);
+    if (plan_method_of(p->row) == &gemm_rows) {
+        report_line(
+            r, "tiles      up to {ROWS} rows, 16 x {TILES} columns; {UNROLL} blocks of 32 k in flight a warp; "
+               "{threads} threads, {blocks_per_sm block} an SM");
+        return;
+    }
     report_line(r, "tiles      {BLOCK_M} x {BLOCK_N}, {tiles} of them, {STAGES} stages; {threads} threads, "
                    "{blocks_per_sm block} an SM; clusters of {CLUSTER_M} x {CLUSTER_N} x {CLUSTER_K} blocks "
                    "(down, across, parts of k)");
@@ -199,7 +207,9 @@ static int report_layouts(plan *p)
 {
     const void *layout;
     void       *own;
-    bool        ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
+    if (plan_method_of(p->row) == &gemm_rows)
+        return COMMAND_OK; /* a lane loads what it multiplies: there are none */
+    bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
     report_line(&p->out, "\nlayouts    (row of A or column of B, k) -> element of a stage; (row, column) of D");
     if (ok && plan_method_of(p->row) == &gemm_wgmma)

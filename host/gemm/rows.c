@@ -1,0 +1,147 @@
+/* rows.c - the method of the rows of ptx/gemm/rows.ptx: products of few rows, where B comes from memory once. */
+#include <stdio.h>
+
+#include "op.h"
+
+enum { BLOCK_K = 32 };
+
+/* What a row of kernels.def says. */
+typedef struct rows_layout {
+    int64_t rows, columns, unroll, warps;
+} rows_layout;
+
+static rows_layout layout_of(const ptxpack_variant *row)
+{
+    return (rows_layout){ptxpack_variant_parameter(row, "ROWS", 0),
+                         16 * ptxpack_variant_parameter(row, "TILES", 0),
+                         ptxpack_variant_parameter(row, "UNROLL", 1), row->threads / 32};
+}
+
+static ptxpack_status derive(const ptxpack_variant *row, void *out)
+{
+    const rows_layout l = layout_of(row);
+    const int64_t     bytes = l.warps * l.rows * (l.columns + 4) * (int64_t)sizeof(float);
+    *(rows_layout *)out = l;
+    return bytes == row->shared_bytes
+               ? PTXPACK_OK
+               : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
+                              "kernels.def, row %s: shared_bytes is %d, its sums take %lld", row->id,
+                              row->shared_bytes, (long long)bytes);
+}
+
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    (void)layout;
+    gemm_build_symbols((const ptxpack_gemm_desc *)problem->desc, false, list);
+}
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 65536 };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const int64_t            most = layout_of(row).rows;
+    if (d->m > most)
+        snprintf(line, PLAN_LINE, "m is %d, more than %d", (int)d->m, (int)most);
+    else if (((const gemm_geometry *)problem->geometry)->batch > 1)
+        snprintf(line, PLAN_LINE, "batch: takes one product");
+    else if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
+        snprintf(line, PLAN_LINE, "order_a, order_b: takes A row-major and B column-major");
+    else if (d->k % 8 != 0 || d->n % 8 != 0)
+        snprintf(line, PLAN_LINE, "%c is %d, no multiple of 8", d->k % 8 != 0 ? 'k' : 'n',
+                 (int)(d->k % 8 != 0 ? d->k : d->n));
+    else if (d->n > EXTENT_LIMIT || d->k > EXTENT_LIMIT)
+        snprintf(line, PLAN_LINE, "takes extents up to %d", (int)EXTENT_LIMIT);
+    else if (d->activation == PTXPACK_ACTIVATION_GELU && row->isa < TANH_ISA && problem->caps.isa < TANH_ISA)
+        snprintf(line, PLAN_LINE, "activation: GELU needs PTX ISA 7.0, and here it is %d.%d",
+                 problem->caps.isa / 10, problem->caps.isa % 10);
+    else
+        return NULL;
+    return line;
+}
+
+/* All read B once; the fewest rows that hold m take the least of everything else. */
+static double cost(const plan_problem *problem, const ptxpack_variant *row)
+{
+    (void)problem;
+    return (double)layout_of(row).rows;
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------- */
+static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Parts of k, so many that the blocks of all tiles fill the GPU once, and each warp has all its loads in flight at
+ * least once. */
+static int64_t splits_of(const ptxpack_variant *row, const rows_layout *l, int64_t tiles, int64_t blocks,
+                         int sm_count)
+{
+    const int64_t held = (int64_t)(sm_count > 0 ? sm_count : 1) * row->blocks_per_sm;
+    const int64_t most = blocks / (l->warps * l->unroll), wanted = held / tiles;
+    const int64_t splits = wanted < most ? wanted : most;
+    return splits > 1 ? splits : 1;
+}
+
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
+{
+    enum { ELEMENT = sizeof(uint16_t), COUNTER = 4, ALIGNMENT = 16 };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_matrix       *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const rows_layout       *l = (const rows_layout *)layout;
+    const int64_t            tiles = divided_up(d->n, l->columns), blocks = divided_up(d->k, BLOCK_K);
+    const int64_t            wanted = splits_of(row, l, tiles, blocks, problem->sm_count);
+    const int64_t            part = blocks > 0 ? divided_up(blocks, wanted) : 0;
+    const int64_t            splits = blocks > 0 ? divided_up(blocks, part) : 1;
+    ((ptxpack_gemm_plan *)head)->arguments.rows = (gemm_rows_arguments){
+        .a_line = x[GEMM_A].stride * ELEMENT,
+        .b_line = x[GEMM_B].stride * ELEMENT,
+        .c_line = x[GEMM_C].stride * ELEMENT,
+        .d_line = x[GEMM_D].stride * ELEMENT,
+        .m = d->m,
+        .n = d->n,
+        .k = d->k,
+        .blocks = (int32_t)part,
+        .splits = (int32_t)splits,
+    };
+    head->grid[0] = (uint32_t)(tiles * splits);
+    if (splits > 1) {
+        head->counters = (uint64_t)divided_up(tiles * COUNTER, ALIGNMENT) * ALIGNMENT;
+        head->workspace = head->counters + (uint64_t)(tiles * splits * l->rows * l->columns) * sizeof(float);
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    gemm_rows_arguments        *a = (gemm_rows_arguments *)arguments;
+    (void)grid;
+    a->a = b->a;
+    a->b = b->b;
+    a->c = b->c;
+    a->d = b->d;
+    a->bias = b->bias;
+    a->counters = b->workspace;
+    a->parts = b->workspace + head->counters;
+    a->alpha = b->alpha;
+    a->beta = b->beta;
+    return PTXPACK_OK;
+}
+
+static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_ARGUMENTS, gemm_rows_arguments);
+static const uint16_t       corners[] = {2, 110, 134};
+const plan_method           gemm_rows = {
+              .file = "gemm/rows.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(gemm_rows_arguments),
+              .layout_bytes = sizeof(rows_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = corners,
+              .corner_count = sizeof corners / sizeof corners[0],
+};
