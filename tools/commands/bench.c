@@ -97,7 +97,7 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
         (t->rows != NULL && !parse_list("rows", t->rows, &s->table_rows)))
         return false;
     s->dtype = ptxpack_dtype_of(t->dtype);
-    if (s->dtype == 0 || s->dtype == PTXPACK_INT8) {
+    if (ptxpack_dtype_bytes(s->dtype) == 0 || s->dtype == PTXPACK_INT8) {
         command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", t->dtype);
         return false;
     }
@@ -107,8 +107,8 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
     }
     if (t->kv_dtype != NULL) {
         s->kv_dtype = ptxpack_dtype_of(t->kv_dtype);
-        if ((s->kv_dtype != PTXPACK_E4M3 && s->kv_dtype != PTXPACK_INT8) || chosen->run != bench_decode) {
-            command_fail("bench", "--kv-dtype: \"%s\" is not e4m3 or int8 of decode", t->kv_dtype);
+        if (s->kv_dtype < PTXPACK_E4M3 || s->kv_dtype > PTXPACK_Q8_0 || chosen->run != bench_decode) {
+            command_fail("bench", "--kv-dtype: \"%s\" is not e4m3, int8 or q8_0 of decode", t->kv_dtype);
             return false;
         }
     }
