@@ -142,7 +142,7 @@ int cmd_bench(int argc, char **argv)
           {"size", OPTION_TEXT, &t.sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
           {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
-          {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8  of k and v (decode; default: as dtype)"},
+          {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8|q8_0  of k and v (decode; default: as dtype)"},
           {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
           {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
           {"json", OPTION_FLAG, &s.json, "print JSON"},
