@@ -1,4 +1,4 @@
-/* dtype.c - half precision, bfloat16, e4m3 and int8 to and from float, exactly. */
+/* dtype.c - half precision, bfloat16, e4m3, int8 and blocks of q8_0 to and from float. */
 #include "dtype.h"
 
 #include <string.h>
@@ -116,7 +116,7 @@ ptxpack_dtype ptxpack_dtype_of(const char *name)
 {
     if (name == NULL)
         return (ptxpack_dtype)0;
-    for (int type = PTXPACK_F16; type <= PTXPACK_INT8; type++)
+    for (int type = PTXPACK_F16; type <= PTXPACK_Q8_0; type++)
         if (strcmp(name, ptxpack_dtype_name((ptxpack_dtype)type)) == 0)
             return (ptxpack_dtype)type;
     return (ptxpack_dtype)0;
@@ -131,21 +131,79 @@ size_t ptxpack_dtype_bytes(ptxpack_dtype type)
     case PTXPACK_E4M3:
     case PTXPACK_INT8:
         return sizeof(uint8_t);
+    case PTXPACK_Q8_0:
+        break;
     }
     return 0;
+}
+
+size_t ptxpack_dtype_span(ptxpack_dtype type, size_t count)
+{
+    return type == PTXPACK_Q8_0 ? count / PTXPACK_Q8_0_ELEMENTS * PTXPACK_Q8_0_BYTES
+                                : count * ptxpack_dtype_bytes(type);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------- */
+/* Where the scale of element `index` is; its numbers follow.  Nothing of it is aligned for the CPU. */
+static uint8_t *block_of(const void *array, size_t index)
+{
+    return (uint8_t *)array + index / PTXPACK_Q8_0_ELEMENTS * PTXPACK_Q8_0_BYTES;
+}
+
+static float block_element(const void *array, size_t index)
+{
+    const uint8_t *block = block_of(array, index);
+    uint16_t       scale;
+    memcpy(&scale, block, sizeof scale);
+    return f16_to_float(scale) * (float)(int8_t)block[sizeof scale + index % PTXPACK_Q8_0_ELEMENTS];
+}
+
+/* Halves away from zero; |value| is at most a little more than 127.  A NaN becomes 0. */
+static int8_t round_away(float value)
+{
+    const int   whole = value >= -128 && value <= 128 ? (int)value : 0;
+    const float rest = value - (float)whole;
+    return (int8_t)(rest >= 0.5f ? whole + 1 : rest <= -0.5f ? whole - 1 : whole);
+}
+
+static void set_block(uint8_t *block, const float *values)
+{
+    float most = 0;
+    for (int i = 0; i < PTXPACK_Q8_0_ELEMENTS; i++) {
+        const float size = values[i] < 0 ? -values[i] : values[i];
+        most = size > most ? size : most;
+    }
+    const float    d = most / 127, inverse = d != 0 ? 1 / d : 0;
+    const uint16_t scale = f16_from_float(d);
+    memcpy(block, &scale, sizeof scale);
+    for (int i = 0; i < PTXPACK_Q8_0_ELEMENTS; i++)
+        block[sizeof scale + (size_t)i] = (uint8_t)round_away(values[i] * inverse);
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------- */
+void ptxpack_set_elements(ptxpack_dtype type, void *array, size_t index, const float *values, size_t count)
+{
+    if (array == NULL || values == NULL)
+        return;
+    for (size_t i = 0; i < count && type != PTXPACK_Q8_0; i++)
+        ptxpack_set_element(type, array, index + i, values[i]);
+    for (size_t i = 0; i + PTXPACK_Q8_0_ELEMENTS <= count && type == PTXPACK_Q8_0; i += PTXPACK_Q8_0_ELEMENTS)
+        set_block(block_of(array, index + i), values + i);
 }
 
 float ptxpack_element(ptxpack_dtype type, const void *array, size_t index)
 {
     if (array == NULL)
         return 0;
+    if (type == PTXPACK_Q8_0)
+        return block_element(array, index);
     return ptxpack_to_float(type, ptxpack_dtype_bytes(type) == 1 ? ((const uint8_t *)array)[index]
                                                                  : ((const uint16_t *)array)[index]);
 }
 
 void ptxpack_set_element(ptxpack_dtype type, void *array, size_t index, float value)
 {
-    if (array == NULL)
+    if (array == NULL || type == PTXPACK_Q8_0)
         return;
     uint16_t bits = ptxpack_from_float(type, value);
     if (ptxpack_dtype_bytes(type) == 1)
@@ -165,6 +223,8 @@ const char *ptxpack_dtype_name(ptxpack_dtype type)
         return "e4m3";
     case PTXPACK_INT8:
         return "int8";
+    case PTXPACK_Q8_0:
+        return "q8_0";
     }
     return "?";
 }

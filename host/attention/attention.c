@@ -45,8 +45,8 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED,
                            "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
                            (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads, INT32_MAX);
-    int64_t kv_heads = SECTION_BYTES / ((int64_t)ptxpack_dtype_bytes(attention_kv_type(d)) * d->seqlen_kv *
-                                        (d->head_dim + attention_value_dim(d)));
+    int64_t kv_heads = SECTION_BYTES /
+                       (d->seqlen_kv * attention_kv_span(d, d->head_dim + attention_value_dim(d)));
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
     *out = (attention_tiles){.tiles_q = (int32_t)tiles,
                              .heads_total = (int32_t)heads,
@@ -72,15 +72,16 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= d->head_dim &&
+    const int64_t                 dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
+    return (attention_has_blocks(d) ? dim == d->head_dim : dim >= d->head_dim) &&
            attention_row_values(row) >= attention_value_dim(d) && plan_row_takes(row, d->dtype) &&
-           (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1) == attention_has_bytes(d);
+           attention_row_kv(row) == attention_desc_kv(d);
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)desc;
-    const bool                    bytes = attention_has_bytes(d);
+    const bool                    bytes = attention_has_codes(d);
     int at = snprintf(text, size, "dtype %s, head_dim %d%s%s", ptxpack_dtype_name(d->dtype), (int)d->head_dim,
                       bytes ? ", kv_dtype " : "", bytes ? ptxpack_dtype_name(d->kv_dtype) : "");
     if (attention_value_dim(d) != d->head_dim)
@@ -142,18 +143,24 @@ _Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS && ATTENTION_BUILDS == ATTENTI
                "op.h numbers the builds");
 
 /* The corners of rows for k and v of bytes, in the place of the first ones of others: e4m3 without a mask; int8 with lengths and
- * a causal mask, padded; e4m3 in small pages with a softcap, padded. */
-static unsigned attention_bytes_corner(unsigned index)
+ * a causal mask, padded; e4m3 in small pages with a softcap, padded.  The same for blocks, which have one type and no padding. */
+static unsigned attention_codes_build(const ptxpack_variant *row, unsigned index, bool corner)
 {
-    return index == 0 ? 0 : index == 4 ? ATTENTION_PAST_BUILDS + 2 * 7 + 1 : 4 * 6 + 3;
+    const bool     bytes = attention_row_kv(row) == ATTENTION_KV_BYTES;
+    const unsigned second = bytes ? ATTENTION_PAST_BUILDS + 2 * 7 + 1 : 4 * 7;
+    if (attention_row_kv(row) == ATTENTION_KV_HALVES)
+        return index;
+    if (corner)
+        index = index == 0 ? 0 : index == 4 ? second : 4 * 6 + 3;
+    return bytes || index < ATTENTION_ALIBI_BUILDS ? index : 0;
 }
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    const bool bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
-    if (bytes && corner)
-        index = attention_bytes_corner(index);
+    const bool bytes = attention_row_kv(row) == ATTENTION_KV_BYTES;
+    const bool blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS;
+    index = attention_codes_build(row, index, corner);
     const bool lists = index >= ATTENTION_LIST_BUILDS;
     const bool chunk = !lists &&
                        index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
@@ -172,7 +179,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     bool     split = kind >= MASKS + STORAGES, packed = all >= KINDS;
     kind -= split ? MASKS + STORAGES : 0;
     unsigned mask = kind < MASKS ? kind : storages[kind - MASKS].mask;
-    bool     padded = (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
+    bool     padded = !blocks && (index & (plain ? 2 : 1)) != 0, softcap = plain && (index & 1) != 0;
     int32_t  unit = bytes ? 16 : 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     bool     few = ptxpack_variant_parameter(row, "ROWS", 0) != 0; /* attention/decode.ptx */
@@ -183,7 +190,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
         .split_rows = ATTENTION_PARTS + (split ? 4 : 1) + (packed ? ATTENTION_PACK : 0),
         .options = sinks ? PTXPACK_SINKS : alibi && dtype != PTXPACK_E4M3 ? PTXPACK_ALIBI : 0,
-        .kv_dtype = int8 ? PTXPACK_INT8 : bytes ? PTXPACK_E4M3 : (ptxpack_dtype)0,
+        .kv_dtype = int8 ? PTXPACK_INT8 : bytes ? PTXPACK_E4M3 : blocks ? PTXPACK_Q8_0 : (ptxpack_dtype)0,
     };
     /* clang-format on */
     if (attention_row_values(row) != whole)
@@ -226,9 +233,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              : of_lists ? " lists"
                         : "",
              padded ? " padded" : "",
-             int8    ? " int8"
-             : bytes ? " e4m3"
-                     : "");
+             int8     ? " int8"
+             : bytes  ? " e4m3"
+             : blocks ? " q8_0"
+                      : "");
     *(ptxpack_attention_desc *)desc = d;
 }
 
@@ -420,12 +428,12 @@ double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
     attention_geometry     geometry;
     if (!resolve_given(desc, &d, &geometry))
         return 0;
-    double q = (double)d.seqlen_q * d.heads_q, kv = (double)d.seqlen_kv * d.heads_kv;
-    double in = (double)ptxpack_dtype_bytes(d.dtype), keys = (double)ptxpack_dtype_bytes(attention_kv_type(&d));
-    double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
-    double values = attention_value_dim(&d);
-    return (double)d.batch *
-               (in * d.head_dim * q + keys * kv * (d.head_dim + (geometry.values_in_keys ? 0 : values)) +
-                out * values * q + sizeof(float) * q) +
+    double        q = (double)d.seqlen_q * d.heads_q, kv = (double)d.seqlen_kv * d.heads_kv;
+    double        in = (double)ptxpack_dtype_bytes(d.dtype);
+    double        out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
+    double        values = attention_value_dim(&d);
+    const int64_t columns = d.head_dim + (geometry.values_in_keys ? 0 : attention_value_dim(&d));
+    return (double)d.batch * (in * d.head_dim * q + kv * (double)attention_kv_span(&d, columns) +
+                              out * values * q + sizeof(float) * q) +
            2.0 * (double)geometry.descale_bytes + (double)geometry.q_descale_bytes + attention_bias_traffic(&d);
 }

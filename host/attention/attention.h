@@ -47,6 +47,9 @@
  *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
  *          codes become f16 without an error.  head_dim is then a multiple of 16.  A code of e4m3 that is NaN, of a
  *          key that a row sees, gives NaN or counts as 480.
+ *          With PTXPACK_Q8_0 k and v are ggml's blocks (dtype.h), in decoding alone: up to 64 query rows that share a key head.
+ *          head_dim is 64, 128 or 256; strides are multiples of head_dim, and still count elements, of which 32 take 34 bytes;
+ *          there are no descales.  An element becomes f16: it is rounded once, and finite up to 65504.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
  * Parts    Attentions of the same queries to parts of the keys are merged by merge.h.  One part alone may then have the
@@ -110,7 +113,7 @@ enum {
     PTXPACK_VALUES_IN_KEYS =
         256, /* a row of v is the first head_dim_v elements of the row of k (MLA), which is read
                                once: the buffer v is 0, or that of k, and desc.v is 0, or desc.k.  No array */
-    /* With kv_dtype: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
+    /* With kv_dtype PTXPACK_E4M3 or PTXPACK_INT8: k_descale and v_descale are one number each, or [heads_kv]; otherwise they are [batch][heads_kv]. */
     PTXPACK_DESCALES_TENSOR = 1 << 24,
     PTXPACK_DESCALES_HEAD = 1 << 25,
     PTXPACK_UNNORMALIZED = 1 << 26 /* see "Scores" */
@@ -126,8 +129,9 @@ typedef struct ptxpack_strides {
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t        size;  /* = sizeof(ptxpack_attention_desc); an older one is fine */
-    ptxpack_dtype   dtype; /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16; not PTXPACK_INT8 */
+    uint32_t size; /* = sizeof(ptxpack_attention_desc); an older one is fine */
+    ptxpack_dtype
+        dtype; /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16; not PTXPACK_INT8 nor PTXPACK_Q8_0 */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
     int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
     int32_t         head_dim; /* of q and k: a multiple of 16 bytes of q, at most 576; with fp8 at most 256 */
@@ -151,8 +155,9 @@ typedef struct ptxpack_attention_desc {
      * created, and by ptxpack_attention_reference_append.  Where `size` ends before, it is NULL. */
     const struct ptxpack_attention_append_desc *append;
     /* Where `size` ends before these fields they are 0. */
-    int32_t       chunk;    /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
-    ptxpack_dtype kv_dtype; /* of k and v: PTXPACK_E4M3 or PTXPACK_INT8, see "Caches"; 0, or dtype: as dtype */
+    int32_t chunk; /* with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT: see "Chunks"; 0: off */
+    ptxpack_dtype
+        kv_dtype; /* of k and v: PTXPACK_E4M3, PTXPACK_INT8 or PTXPACK_Q8_0, see "Caches"; 0, or dtype: as dtype */
     /* What the caller does to scores and masks: see "Hooks"; NULL: nothing.  Read only while a plan is created.  Not with
      * fp8.  Where `size` ends before, they are NULL. */
     const char *score_mod, *mask_mod;

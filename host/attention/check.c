@@ -31,8 +31,11 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
             return refuse(line, "%s is %d; it must be at least 1", extents[i].name, (int)extents[i].value);
     if (d->heads_q % d->heads_kv != 0)
         return refuse(line, "heads_q %d is not a multiple of heads_kv %d", (int)d->heads_q, (int)d->heads_kv);
-    int step = (int)(CHUNK / ptxpack_dtype_bytes(attention_kv_type(d)));
-    int most = attention_kv_type(d) == PTXPACK_E4M3 || attention_has_bytes(d) ? 256 : MOST_DIM;
+    if (attention_has_blocks(d) && d->head_dim != 64 && d->head_dim != 128 && d->head_dim != 256)
+        return refuse(line, "head_dim %d is none of 64, 128 and 256, which PTXPACK_Q8_0 takes",
+                      (int)d->head_dim);
+    int step = attention_has_blocks(d) ? 64 : (int)(CHUNK / ptxpack_dtype_bytes(attention_kv_type(d)));
+    int most = attention_kv_type(d) == PTXPACK_E4M3 || attention_has_codes(d) ? 256 : MOST_DIM;
     if (d->head_dim % step != 0 || d->head_dim > most)
         return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, step, most);
     return PTXPACK_OK;
@@ -57,7 +60,7 @@ static ptxpack_status check_values(const ptxpack_attention_desc *d, char *line)
                       (int)ATTENTION_MOST_VALUES);
     if ((other || in_keys) && d->dtype == PTXPACK_E4M3)
         return refuse(line, "%s is not taken with fp8", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
-    if ((other || in_keys) && attention_has_bytes(d))
+    if ((other || in_keys) && attention_has_codes(d))
         return refuse(line, "%s is not taken with kv_dtype", other ? "head_dim_v" : "PTXPACK_VALUES_IN_KEYS");
     if ((other || in_keys) && d->block_rows != 0)
         return refuse(line, "%s is not taken with lists of blocks",
@@ -126,12 +129,12 @@ static ptxpack_status check_chunk(const ptxpack_attention_desc *d, char *line)
 static ptxpack_status check_kv_dtype(const ptxpack_attention_desc *d, char *line)
 {
     const uint32_t shapes = d->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD);
-    const bool     bytes = d->kv_dtype == PTXPACK_E4M3 || d->kv_dtype == PTXPACK_INT8;
-    if (d->kv_dtype != 0 && d->kv_dtype != d->dtype && !(bytes && d->dtype != PTXPACK_E4M3))
-        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype%s",
+    const bool     codes = d->kv_dtype >= PTXPACK_E4M3 && d->kv_dtype <= PTXPACK_Q8_0;
+    if (d->kv_dtype != 0 && d->kv_dtype != d->dtype && !(codes && d->dtype != PTXPACK_E4M3))
+        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype%s",
                       (int)d->kv_dtype, d->dtype == PTXPACK_E4M3 ? ", which is PTXPACK_E4M3" : "");
     if (shapes != 0 && !attention_has_bytes(d))
-        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype");
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype of bytes");
     if (shapes == (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD))
         return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other");
     return PTXPACK_OK;
@@ -180,13 +183,18 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
 {
     const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
     bool                   keys = tensor == TENSOR_K || tensor == TENSOR_V;
-    const size_t           bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
+    const ptxpack_dtype    type = attention_tensor_type(d, tensor);
+    const bool             blocks = type == PTXPACK_Q8_0; /* a row is 17 pieces of head_dim / 16 bytes */
+    const int64_t          block = blocks ? PTXPACK_Q8_0_ELEMENTS : 1;
+    const size_t           bytes = ptxpack_dtype_span(type, (size_t)block);
     memory_shape           shape = {.name = attention_tensor_names[tensor],
                                     .written = tensor == TENSOR_O,
                                     .extent = {0, 0, keys ? d->heads_kv : d->heads_q},
                                     .stride = {s->batch, s->row, s->head},
                                     .elements = attention_columns(d, tensor),
-                                    .element_bytes = bytes};
+                                    .element_bytes = bytes,
+                                    .block = block,
+                                    .step = blocks ? d->head_dim : 0};
     memory_tensor          found;
     if (tensor == TENSOR_V && out->values_in_keys) {
         out->tensor[TENSOR_V] = out->tensor[TENSOR_K];
@@ -195,9 +203,10 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     attention_extents(d, tensor, &shape.extent[MEMORY_BATCH], &shape.extent[MEMORY_ROW]);
     ptxpack_status status = memory_resolve(&shape, &found, line);
     if (status == PTXPACK_OK)
-        out->tensor[tensor] = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes,
-                                                 found.stride[MEMORY_ROW] / (int64_t)bytes,
-                                                 found.stride[MEMORY_HEAD] / (int64_t)bytes, found.bytes};
+        out->tensor[tensor] = (attention_tensor){found.stride[MEMORY_BATCH] / (int64_t)bytes * block,
+                                                 found.stride[MEMORY_ROW] / (int64_t)bytes * block,
+                                                 found.stride[MEMORY_HEAD] / (int64_t)bytes * block,
+                                                 found.bytes};
     return status;
 }
 

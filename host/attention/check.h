@@ -129,10 +129,36 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
            : tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16
                                                                : desc->dtype;
 }
-/* Whether k and v have one byte an element where q has two. */
-static inline bool attention_has_bytes(const ptxpack_attention_desc *desc)
+/* Whether k and v have another type than q: one byte an element where q has two, with descales, or blocks with scales of
+ * their own. */
+static inline bool attention_has_codes(const ptxpack_attention_desc *desc)
 {
     return attention_kv_type(desc) != desc->dtype;
+}
+static inline bool attention_has_blocks(const ptxpack_attention_desc *desc)
+{
+    return attention_kv_type(desc) == PTXPACK_Q8_0;
+}
+static inline bool attention_has_bytes(const ptxpack_attention_desc *desc)
+{
+    return attention_has_codes(desc) && !attention_has_blocks(desc);
+}
+/* The bytes of so many elements of k or v. */
+static inline int64_t attention_kv_span(const ptxpack_attention_desc *desc, int64_t elements)
+{
+    return (int64_t)ptxpack_dtype_span(attention_kv_type(desc), (size_t)elements);
+}
+/* What kernels take: how k and v are in memory, of a row of kernels.def (KV_BYTES) and of a descriptor. */
+enum { ATTENTION_KV_BLOCKS = 0, ATTENTION_KV_BYTES = 1, ATTENTION_KV_HALVES = 2 };
+static inline int64_t attention_row_kv(const ptxpack_variant *variant)
+{
+    return ptxpack_variant_parameter(variant, "KV_BYTES", ATTENTION_KV_HALVES);
+}
+static inline int64_t attention_desc_kv(const ptxpack_attention_desc *desc)
+{
+    return attention_has_blocks(desc)  ? ATTENTION_KV_BLOCKS
+           : attention_has_bytes(desc) ? ATTENTION_KV_BYTES
+                                       : ATTENTION_KV_HALVES;
 }
 /* From one sequence, or one key head, to the next in the descales of k and v; and how many they are. */
 static inline int64_t attention_descale_batch(const ptxpack_attention_desc *desc)

@@ -377,11 +377,11 @@ static double clocks_with(const ptxpack_variant *row, const ptxpack_attention_de
     estimate e = open_estimate(row, desc, geometry, caps, sm_count, group);
     double   clocks;
     *split = choose_split(&e, &clocks);
-    double keys = (double)ptxpack_dtype_bytes(attention_kv_type(desc)) * desc->batch * desc->heads_kv *
-                  desc->seqlen_kv;
-    double columns = desc->head_dim + (geometry->values_in_keys ? 0 : attention_value_dim(desc));
+    double  keys = (double)desc->batch * desc->heads_kv * desc->seqlen_kv;
+    int64_t columns = desc->head_dim + (geometry->values_in_keys ? 0 : attention_value_dim(desc));
     /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
-    double memory = 1.08 * keys * columns / ((double)e.sms * arch_of(caps->arch)->bytes);
+    double memory = 1.08 * keys * (double)attention_kv_span(desc, columns) /
+                    ((double)e.sms * arch_of(caps->arch)->bytes);
     memory *= (double)e.blocks.total /
               ((double)e.blocks.tiles * (double)((desc->seqlen_kv + e.n - 1) / e.n)); /* seen */
     /* few queries are bound by memory on every row: then the one with fewer operations is better */

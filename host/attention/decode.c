@@ -54,10 +54,6 @@ static int64_t count_row_tiles(const ptxpack_attention_desc *d, int64_t rows)
 {
     return rows < LARGEST_TILE ? 1 : divide_up((int64_t)(d->heads_q / d->heads_kv) * d->seqlen_q, rows);
 }
-static int64_t kv_bytes(const ptxpack_attention_desc *d)
-{
-    return (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
-}
 static int64_t rows_of(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "ROWS", 0); }
 
 /* The list, before it is cut: of a problem that was not checked yet the number of all blocks may be too large. */
@@ -120,8 +116,8 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     attention_machine             m = attention_machine_of(&p->caps, p->sm_count);
     attention_ranges              s = plan_ranges(d, (const attention_geometry *)p->geometry, row, m.sms);
     /* with the row's HEAD_DIM, so that the smallest that fits is taken */
-    double block = 2.0 * (double)kv_bytes(d) * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
-                   (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    double block = 2.0 * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
+                   (double)attention_kv_span(d, ptxpack_variant_parameter(row, "HEAD_DIM", 64));
     if (s.fixed) /* the choice must not depend on the batch: the first row of the smallest HEAD_DIM */
         return block * (double)s.row_tiles;
     if (s.row_tiles > 1 && s.end - s.first_key < MANY_KEYS * s.rows)
@@ -148,6 +144,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
     symbol_add(list, "KV_E4M3", desc->kv_dtype == PTXPACK_E4M3);
     symbol_add(list, "KV_INT8", desc->kv_dtype == PTXPACK_INT8);
+    symbol_add(list, "KV_Q8_0", desc->kv_dtype == PTXPACK_Q8_0);
     symbol_add(list, "ROW_TILES", count_row_tiles(desc, l->rows) > 1);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
@@ -204,17 +201,18 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return NULL;
 }
 
-static void fill_tensors(attention_decode_arguments *a, const attention_tensor *t, int64_t kv)
+static void fill_tensors(attention_decode_arguments *a, const ptxpack_attention_desc *d,
+                         const attention_tensor *t)
 {
     a->q_batch = t[TENSOR_Q].batch * ELEMENT;
     a->q_row = t[TENSOR_Q].row * ELEMENT;
     a->q_head = t[TENSOR_Q].head * ELEMENT;
-    a->k_batch = t[TENSOR_K].batch * kv;
-    a->k_row = (int32_t)(t[TENSOR_K].row * kv);
-    a->k_head = t[TENSOR_K].head * kv;
-    a->v_batch = t[TENSOR_V].batch * kv;
-    a->v_row = (int32_t)(t[TENSOR_V].row * kv);
-    a->v_head = t[TENSOR_V].head * kv;
+    a->k_batch = attention_kv_span(d, t[TENSOR_K].batch);
+    a->k_row = (int32_t)attention_kv_span(d, t[TENSOR_K].row);
+    a->k_head = attention_kv_span(d, t[TENSOR_K].head);
+    a->v_batch = attention_kv_span(d, t[TENSOR_V].batch);
+    a->v_row = (int32_t)attention_kv_span(d, t[TENSOR_V].row);
+    a->v_head = attention_kv_span(d, t[TENSOR_V].head);
     a->o_batch = t[TENSOR_O].batch * ELEMENT;
     a->o_row = t[TENSOR_O].row * ELEMENT;
     a->o_head = t[TENSOR_O].head * ELEMENT;
@@ -306,7 +304,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     attention_machine             m = attention_machine_of(&problem->caps, problem->sm_count);
     attention_ranges              s = plan_ranges(d, &plan->geometry, row, m.sms);
     (void)layout;
-    fill_tensors(&plan->arguments.decode, plan->geometry.tensor, kv_bytes(d));
+    fill_tensors(&plan->arguments.decode, d, plan->geometry.tensor);
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
     fill_lengths(&plan->arguments.decode, d, &plan->geometry);
     fill_chunks(&plan->arguments.decode, &plan->geometry);
@@ -358,7 +356,7 @@ static const uint16_t corners[] = {0, 4, 2, 6, 5, 7, 178, 189, 266, 272, 440, 45
 enum { CORNERS = sizeof corners / sizeof corners[0], ONE_TILE = CORNERS - 2 };
 static size_t corners_of(const ptxpack_variant *row)
 {
-    if (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1)
+    if (attention_row_kv(row) != ATTENTION_KV_HALVES)
         return ATTENTION_BYTES_CORNERS;
     return rows_of(row) < LARGEST_TILE ? ONE_TILE : CORNERS;
 }

@@ -19,6 +19,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
     symbol_add(list, "KV_E4M3", desc->kv_dtype == PTXPACK_E4M3);
     symbol_add(list, "KV_INT8", desc->kv_dtype == PTXPACK_INT8);
+    symbol_add(list, "KV_Q8_0", desc->kv_dtype == PTXPACK_Q8_0);
     symbol_add(list, "VARLEN", g->varlen);
     symbol_add(list, "PAGED", desc->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
@@ -79,17 +80,16 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
 {
     enum { ELEMENT = sizeof(uint16_t) };
     const attention_tensor *t = g->tensor;
-    const int64_t           kv = (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
     *a = (attention_mma_arguments){
         .q_batch = t[TENSOR_Q].batch * ELEMENT,
         .q_row = t[TENSOR_Q].row * ELEMENT,
         .q_head = t[TENSOR_Q].head * ELEMENT,
-        .k_batch = t[TENSOR_K].batch * kv,
-        .k_row = t[TENSOR_K].row * kv,
-        .k_head = t[TENSOR_K].head * kv,
-        .v_batch = t[TENSOR_V].batch * kv,
-        .v_row = t[TENSOR_V].row * kv,
-        .v_head = t[TENSOR_V].head * kv,
+        .k_batch = attention_kv_span(d, t[TENSOR_K].batch),
+        .k_row = attention_kv_span(d, t[TENSOR_K].row),
+        .k_head = attention_kv_span(d, t[TENSOR_K].head),
+        .v_batch = attention_kv_span(d, t[TENSOR_V].batch),
+        .v_row = attention_kv_span(d, t[TENSOR_V].row),
+        .v_head = attention_kv_span(d, t[TENSOR_V].head),
         .o_batch = t[TENSOR_O].batch * ELEMENT,
         .o_row = t[TENSOR_O].row * ELEMENT,
         .o_head = t[TENSOR_O].head * ELEMENT,
@@ -206,7 +206,7 @@ static const uint16_t corners[] = {0,   4,   2,   6,   8,   10,  5,  11, 178, 18
 static size_t         corners_of(const ptxpack_variant *row)
 {
     enum { WITH_LISTS = 1 /* the last one */ };
-    if (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1)
+    if (attention_row_kv(row) != ATTENTION_KV_HALVES)
         return (size_t)ATTENTION_BYTES_CORNERS;
     return sizeof corners / sizeof corners[0] - (attention_lists_missing(row) != NULL ? WITH_LISTS : 0);
 }

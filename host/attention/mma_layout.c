@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "check.h"
 #include "loader/loader.h"
 
 enum { ELEMENT_BITS = 16, CHUNK = 8 /* elements that a thread moves at once: 16 bytes */ };
@@ -26,6 +27,18 @@ static ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, const
 /* ---- tiles ---------------------------------------------------------------------------------------- */
 /* Where K and V are bytes, two neighbours of a row are one element here: `kv_columns` of them. */
 static bool has_bytes(const attention_mma_layout *l) { return l->kv_columns != l->head_dim; }
+
+/* Blocks of q8_0 become f16 in shared memory: of STAGES tiles of K and of V as they are in memory, one of each. */
+static void place_blocks(attention_mma_layout *l)
+{
+    const int64_t tile = l->stage_bytes, first = l->smem_k;
+    l->stage_bytes = (int64_t)ptxpack_dtype_span(PTXPACK_Q8_0, (size_t)(l->block_n * l->head_dim));
+    l->smem_raw_k = first;
+    l->smem_raw_v = l->smem_raw_k + l->stages * l->stage_bytes;
+    l->smem_k = l->smem_raw_v + l->stages * l->stage_bytes;
+    l->smem_v = l->smem_k + tile;
+    l->shared_bytes = l->smem_v + tile;
+}
 
 /* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
  * chunks with the row's number.  The tile is such column blocks one after another.  Where K and V are bytes, Q's blocks
@@ -62,6 +75,8 @@ static void place_tiles(attention_mma_layout *l)
     l->smem_k = ptxpack_cosize(&l->plain_q) * ELEMENT_BITS / 8;
     l->smem_v = l->smem_k + l->stages * l->stage_bytes;
     l->shared_bytes = l->smem_v + l->stages * l->stage_bytes;
+    if (l->blocks)
+        place_blocks(l);
 }
 
 /* ---- who does what -------------------------------------------------------------------------------- */
@@ -246,7 +261,8 @@ static void take_parameters(attention_mma_layout *l, const ptxpack_variant *row)
     l->mma_k = ptxpack_variant_parameter(row, "MMA_K", 0);
     l->rows = ptxpack_variant_parameter(row, "ROWS", 0);
     l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
-    l->kv_columns = l->head_dim * ptxpack_variant_parameter(row, "KV_BYTES", 2) / 2;
+    l->blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS;
+    l->kv_columns = attention_row_kv(row) == ATTENTION_KV_BYTES ? l->head_dim / 2 : l->head_dim;
 }
 
 /* All that follows from the parameters. */
@@ -305,8 +321,11 @@ ptxpack_status ptxpack_attention_decode_layout(const ptxpack_variant *row, atten
     l->warps = 1;
     if (derive(row, l) != PTXPACK_OK)
         return l->status;
-    int64_t output = rows * l->head_dim * F32 - l->smem_k; /* what O needs beyond Q */
+    int64_t output = rows * l->head_dim * F32 -
+                     (l->blocks ? l->smem_raw_k : l->smem_k); /* what O needs beyond Q */
     if (output > 0) {
+        l->smem_raw_k += output;
+        l->smem_raw_v += output;
         l->smem_k += output;
         l->smem_v += output;
         l->shared_bytes += output;

@@ -31,16 +31,17 @@ typedef struct attention_mma_layout {
     int64_t        head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
     int64_t        rows;       /* ROWS of attention/decode.ptx */
     int64_t        kv_columns; /* 16-bit elements of a row of K or V: half of head_dim where these are bytes */
-    bool           cp_async;
-    ptxpack_tiled_mma    mma;     /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
-    ptxpack_swizzle      swizzle; /* of all tiles, over elements: the one that removes all conflicts */
+    bool           cp_async, blocks; /* blocks of q8_0, which become f16 in shared memory */
+    ptxpack_tiled_mma    mma;        /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
+    ptxpack_swizzle      swizzle;    /* of all tiles, over elements: the one that removes all conflicts */
     ptxpack_layout       plain_q, plain_kv; /* (row, column) -> element of the tile */
     ptxpack_layout       q, kv;             /* the same, swizzled */
     attention_mma_access access[MMA_ACCESS_COUNT];
     /* (thread, step along rows, step along columns) -> (row, column) of what it copies, or holds of C */
     ptxpack_layout load_place, o_load_place, c_place;
     int64_t        smem_q, smem_k, smem_v, stage_bytes, shared_bytes; /* bytes; Q, STAGES K, STAGES V */
-    int64_t        smem_factors; /* of bytes, after these: a number for each row of Q, of mma.ptx */
+    int64_t        smem_raw_k, smem_raw_v; /* of blocks: STAGES tiles of each; then K and V are one tile */
+    int64_t        smem_factors;           /* of bytes, after these: a number for each row of Q, of mma.ptx */
 } attention_mma_layout;
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is

@@ -136,4 +136,8 @@ void attention_mma_symbols(const attention_mma_layout *l, symbol_list *list)
     symbol_add(list, "SMEM_V", l->smem_v);
     symbol_add(list, "STAGE_BYTES", l->stage_bytes);
     symbol_add(list, "SMEM_FACTORS", l->smem_factors);
+    if (l->blocks) {
+        symbol_add(list, "SMEM_RAW_K", l->smem_raw_k);
+        symbol_add(list, "SMEM_RAW_V", l->smem_raw_v);
+    }
 }

@@ -28,7 +28,7 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
  * behind a query, from ATTENTION_CHUNK_BUILDS on with chunks, and from ATTENTION_LIST_BUILDS on with lists of blocks, of the
  * first kinds.  Rows for k and v of bytes have builds for int8 in the
- * place of ATTENTION_PAST_BUILDS, and the others for e4m3.  Builds with two of softcap, sinks, ALiBi and chunks are not
+ * place of ATTENTION_PAST_BUILDS, and the others for e4m3; those for blocks end before ATTENTION_ALIBI_BUILDS.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
     ATTENTION_BUILD_KINDS = 44,

@@ -27,7 +27,7 @@ static void fill_in(const memory_shape *shape, int64_t stride[MEMORY_DIMENSIONS]
 
 static ptxpack_status check_stride(const memory_shape *shape, int i, int64_t stride, char *line)
 {
-    const int64_t step = CHUNK / (int64_t)shape->element_bytes;
+    const int64_t step = shape->step != 0 ? shape->step : CHUNK / (int64_t)shape->element_bytes;
     const char   *dimension = dimension_names[i];
     if (stride < 0)
         return refuse(line, "%s.%s: stride %lld is negative", shape->name, dimension, (long long)stride);
@@ -78,9 +78,10 @@ ptxpack_status memory_resolve(const memory_shape *shape, memory_tensor *out, cha
         status = check_nesting(shape, stride, &span, line);
     if (status != PTXPACK_OK)
         return status;
+    const int64_t block = shape->block != 0 ? shape->block : 1;
     for (int i = 0; i < MEMORY_DIMENSIONS; i++)
-        out->stride[i] = stride[i] * (int64_t)shape->element_bytes;
-    out->bytes = (uint64_t)span * shape->element_bytes;
+        out->stride[i] = stride[i] / block * (int64_t)shape->element_bytes;
+    out->bytes = (uint64_t)(span / block) * shape->element_bytes;
     return PTXPACK_OK;
 }
 

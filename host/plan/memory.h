@@ -16,6 +16,8 @@ typedef struct memory_shape {
     int64_t     extent[MEMORY_DIMENSIONS], stride[MEMORY_DIMENSIONS]; /* of elements; all 0: compact */
     int64_t     elements;                                             /* of the innermost dimension */
     size_t      element_bytes;
+    int64_t     block; /* so many elements have element_bytes together; 0: each has */
+    int64_t     step;  /* strides are multiples of so many elements; 0: of 16 bytes */
 } memory_shape;
 
 /* The same with every stride filled in (0 where the extent is 1), in bytes; and the bytes from its first element to
@@ -25,7 +27,7 @@ typedef struct memory_tensor {
     uint64_t bytes;
 } memory_tensor;
 
-/* Strides are multiples of 16 bytes, and each steps over all elements that the smaller ones span; a single stride of
+/* Strides are multiples of `step`, and each steps over all elements that the smaller ones span; a single stride of
  * 0 repeats an input.  PTXPACK_E_ARG, with `line` */
 ptxpack_status memory_resolve(const memory_shape *shape, memory_tensor *out, char *line);
 

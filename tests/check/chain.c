@@ -359,6 +359,8 @@ void check_chain(check *c)
             continue;
         if (attention_row_values(a) != ptxpack_variant_parameter(a, "HEAD_DIM", 0))
             continue; /* its o is no input of a product of that width */
+        if (attention_row_kv(a) == ATTENTION_KV_BLOCKS)
+            continue; /* appends do not make blocks */
         if (ptxpack_variant_parameter(a, "FP8", 0) == 0 && (!c->brief || i % 2 == 0))
             run_chain(c, a, g, PTXPACK_F16);
         if (ptxpack_variant_parameter(a, "FP8", 0) != 0 || !c->brief || i % 2 == 1)

@@ -375,5 +375,47 @@ def transposed(tensor):
     return tensor
 
 
+def blocks_values(blocks):
+    """What blocks of q8_0 mean, as float64."""
+    rows = blocks.reshape(-1, 34)
+    values = numpy.ascontiguousarray(rows[:, :2]).view("<f2").astype("float64") * rows[:, 2:].view("int8")
+    return values.reshape(*blocks.shape[:-1], -1)
+
+
+class Blocks(unittest.TestCase):
+    """k and v of ggml's q8_0."""
+
+    def test_quantise(self):
+        values = numpy.zeros((2, 64), "float32")
+        values[0, :8] = 127, 0.5, -0.5, 2.5, -3.5, 1.4999999, 0.49999997, -126.5  # the scale is 1
+        values[1, 32:] = numpy.linspace(-3, 3, 32)
+        blocks = ptxpack.from_numpy(values, "q8_0").numpy()
+        self.assertEqual((blocks.shape, blocks.dtype), ((2, 68), numpy.uint8))
+        self.assertEqual(list(blocks[0, :10].view("int8")), [0, 60, 127, 1, -1, 3, -4, 1, 0, -127])
+        self.assertLessEqual(abs(blocks_values(blocks)[1, 32:] - values[1, 32:]).max(), 3 / 127 / 2 * 1.01 + 3 * 2**-11)
+        self.assertEqual(set(blocks[1, :34]), {0})
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "no whole blocks of 32"):
+            ptxpack.from_numpy(values[:, :40], "q8_0")
+
+    def test_attention(self):
+        random = numpy.random.default_rng(3)
+        q = random.standard_normal((2, 3, 4, 64)).astype("float16")
+        k, v = (ptxpack.from_numpy(random.standard_normal((2, 70, 2, 64)), "q8_0") for _ in "kv")
+        o, lse = ptxpack.attention(half(q), k, v, kv_dtype="q8_0", causal=True, seqused_k=ints([70, 33]), return_lse=True)
+        for at, keys in enumerate((70, 33)):
+            want, logs = attend(q[at], *(blocks_values(x.numpy()[at, :keys]) for x in (k, v)), causal=True, scale=0.125)
+            self.assertLessEqual(abs(o.numpy()[at] - want).max(), 4e-3)
+            self.assertLessEqual(abs(lse.numpy()[at] - logs).max(), 2e-3)
+
+    def test_refusals(self):
+        q, k = half(numpy.zeros((1, 1, 2, 64))), ptxpack.from_numpy(numpy.zeros((1, 5, 2, 64)), "q8_0")
+        wide, scale = ptxpack.from_numpy(numpy.zeros((1, 5, 2, 70), "uint8")), ptxpack.from_numpy(numpy.ones(1, "float32"))
+        for line, arrays, more in (("k is u8 .* must be u8 with rows of contiguous blocks of 34 bytes", (wide, k), {}),
+                                   ("v is f16 .* must be u8", (k, half(numpy.zeros((1, 5, 2, 64)))), {}),
+                                   ("k_descale and v_descale are not for", (k, k), {"k_descale": scale})):
+            with self.assertRaisesRegex(ptxpack.ArgumentError, line):
+                ptxpack.attention(q, *arrays, kv_dtype="q8_0", **more)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=1)

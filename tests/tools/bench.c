@@ -132,6 +132,15 @@ TEST(decode_takes_keys_of_bytes)
     assert_int_equal(count_of(output, "_bytes_d64_"), 3);
 }
 
+TEST(decode_takes_keys_of_blocks)
+{
+    settings.kv_dtype = PTXPACK_Q8_0;
+    if (decode() != COMMAND_OK)
+        fail_msg("%s", errors);
+    assert_has(output, "bf16, K and V of q8_0, 1 query row, ");
+    assert_int_equal(count_of(output, "_q8_0_d64_"), 3);
+}
+
 TEST(decode_takes_rows_and_queries_and_prints_json)
 {
     settings.json = true;

@@ -97,7 +97,7 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
         (t->rows != NULL && !parse_list("rows", t->rows, &s->table_rows)))
         return false;
     s->dtype = ptxpack_dtype_of(t->dtype);
-    if (s->dtype == 0 || s->dtype == PTXPACK_INT8) {
+    if (ptxpack_dtype_bytes(s->dtype) == 0 || s->dtype == PTXPACK_INT8) {
         command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", t->dtype);
         return false;
     }
@@ -107,8 +107,8 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
     }
     if (t->kv_dtype != NULL) {
         s->kv_dtype = ptxpack_dtype_of(t->kv_dtype);
-        if ((s->kv_dtype != PTXPACK_E4M3 && s->kv_dtype != PTXPACK_INT8) || chosen->run != bench_decode) {
-            command_fail("bench", "--kv-dtype: \"%s\" is not e4m3 or int8 of decode", t->kv_dtype);
+        if (s->kv_dtype < PTXPACK_E4M3 || s->kv_dtype > PTXPACK_Q8_0 || chosen->run != bench_decode) {
+            command_fail("bench", "--kv-dtype: \"%s\" is not e4m3, int8 or q8_0 of decode", t->kv_dtype);
             return false;
         }
     }
@@ -142,7 +142,7 @@ int cmd_bench(int argc, char **argv)
           {"size", OPTION_TEXT, &t.sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
           {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
-          {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8  of k and v (decode; default: as dtype)"},
+          {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8|q8_0  of k and v (decode; default: as dtype)"},
           {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
           {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
           {"json", OPTION_FLAG, &s.json, "print JSON"},

@@ -24,6 +24,8 @@ static void report_accesses(plan *p, const attention_mma_layout *l)
     report_line(r, "\naccesses   (thread, step along rows, along columns) -> element before the swizzle");
     report_open(r, "accesses", '[');
     for (int id = 0; id < MMA_ACCESS_COUNT; id++) {
+        if (id == MMA_ACCESS_LOAD_KV && l->blocks)
+            continue; /* ptx/attention/bytes/q8_0.ptx says how blocks are copied and unpacked */
         const attention_mma_access *a = &l->access[id];
         ptxpack_banks               banks = ptxpack_attention_mma_banks(l, (attention_mma_access_id)id);
         plan_report_access(p, a->name, a->atom, a->bytes, &a->offsets, &banks);
@@ -38,14 +40,23 @@ static void report_shared(plan *p, const attention_mma_layout *l)
     report_int(r, "q", l->smem_q);
     report_int(r, "k", l->smem_k);
     report_int(r, "v", l->smem_v);
+    if (l->blocks) {
+        report_int(r, "raw_k", l->smem_raw_k);
+        report_int(r, "raw_v", l->smem_raw_v);
+    }
     report_int(r, "stage_bytes", l->stage_bytes);
     report_int(r, "bytes", l->shared_bytes);
     report_int(r, ".all_bytes", l->shared_bytes * p->row->blocks_per_sm);
     report_close(r);
     plan_report_pieces(p);
-    plan_report_piece(p, l->smem_q, l->smem_k - l->smem_q, "Q, later O");
-    plan_report_stages(p, l->smem_k, l->stage_bytes, l->stages, "K");
-    plan_report_stages(p, l->smem_v, l->stage_bytes, l->stages, "V");
+    const int64_t k = l->blocks ? l->smem_raw_k : l->smem_k, v = l->blocks ? l->smem_raw_v : l->smem_v;
+    plan_report_piece(p, l->smem_q, k - l->smem_q, "Q, later O");
+    plan_report_stages(p, k, l->stage_bytes, l->stages, "K");
+    plan_report_stages(p, v, l->stage_bytes, l->stages, "V");
+    if (l->blocks) {
+        plan_report_piece(p, l->smem_k, l->smem_v - l->smem_k, "K in f16");
+        plan_report_piece(p, l->smem_v, l->smem_v - l->smem_k, "V in f16");
+    }
     report_line(r, "          {bytes:7d}  a block, {all_bytes} for {blocks_per_sm} blocks");
 }
 

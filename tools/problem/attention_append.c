@@ -99,7 +99,6 @@ static void take_out(const ptxpack_attention_desc *d, const attention_geometry *
 {
     ptxpack_attention_lengths lengths = attention_lengths_of(a);
     attention_sequence        s = attention_lengths_sequence(d, g, &lengths, i);
-    const int64_t             size = (int64_t)ptxpack_dtype_bytes(attention_kv_type(d));
     for (int64_t row = s.keys > count ? s.keys - count : 0; row < s.keys; row++)
         for (int32_t head = 0; head < d->heads_kv; head++)
             for (int t = TENSOR_K; t <= TENSOR_V; t++) {
@@ -110,8 +109,8 @@ static void take_out(const ptxpack_attention_desc *d, const attention_geometry *
                     at = row % d->page_rows;
                 }
                 memset((uint8_t *)memory[t] +
-                           size * (batch * tensor->batch + at * tensor->row + head * tensor->head),
-                       POISON, (size_t)(size * d->head_dim));
+                           attention_kv_span(d, batch * tensor->batch + at * tensor->row + head * tensor->head),
+                       POISON, (size_t)attention_kv_span(d, d->head_dim));
             }
 }
 

@@ -303,7 +303,7 @@ void attention_lengths_fill(const ptxpack_attention_desc *d, const attention_geo
             }
             for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
                 size_t element = (size_t)(batch * t->batch + at * t->row + head * t->head);
-                random_normal(random, type, (uint8_t *)memory + element * ptxpack_dtype_bytes(type),
+                random_normal(random, type, (uint8_t *)memory + ptxpack_dtype_span(type, element),
                               (size_t)attention_columns(d, tensor));
             }
         }

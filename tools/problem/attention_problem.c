@@ -41,10 +41,10 @@ static bool parse_bytes(const attention_settings *s, ptxpack_attention_desc *d)
 {
     const char *descales = s->descales != NULL ? s->descales : "sequence";
     d->kv_dtype = s->kv_dtype != NULL ? ptxpack_dtype_of(s->kv_dtype) : (ptxpack_dtype)0;
-    if (s->kv_dtype != NULL && d->kv_dtype != PTXPACK_E4M3 && d->kv_dtype != PTXPACK_INT8)
-        return REFUSE("--kv-dtype: \"%s\" is not e4m3 or int8", s->kv_dtype);
-    if (s->descales != NULL && s->kv_dtype == NULL)
-        return REFUSE("--descales goes with --kv-dtype");
+    if (s->kv_dtype != NULL && (d->kv_dtype < PTXPACK_E4M3 || d->kv_dtype > PTXPACK_Q8_0))
+        return REFUSE("--kv-dtype: \"%s\" is not e4m3, int8 or q8_0", s->kv_dtype);
+    if (s->descales != NULL && (s->kv_dtype == NULL || d->kv_dtype == PTXPACK_Q8_0))
+        return REFUSE("--descales goes with --kv-dtype e4m3 or int8");
     if (strcmp(descales, "head") == 0)
         d->options |= PTXPACK_DESCALES_HEAD;
     else if (strcmp(descales, "tensor") == 0)
@@ -63,7 +63,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
     if (!p->bhsd && strcmp(s->layout, "bshd") != 0)
         return REFUSE("--layout: \"%s\" is neither bshd nor bhsd", s->layout);
     d->dtype = ptxpack_dtype_of(s->dtype);
-    if (d->dtype == 0 || d->dtype == PTXPACK_INT8)
+    if (ptxpack_dtype_bytes(d->dtype) == 0 || d->dtype == PTXPACK_INT8)
         return REFUSE("--dtype: \"%s\" is not f16, bf16 or e4m3", s->dtype);
     if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
@@ -148,7 +148,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
     if (ptxpack_attention_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
         return REFUSE("%s", line);
     for (int i = 0; i < TENSOR_COUNT; i++)
-        p->elements[i] = g->tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
+        p->elements[i] = g->tensor[i].bytes * PTXPACK_Q8_0_ELEMENTS /
+                         ptxpack_dtype_span(attention_tensor_type(&p->desc, i), PTXPACK_Q8_0_ELEMENTS);
     p->descale_count[TENSOR_Q] = g->q_descale_bytes / sizeof(float);
     p->descale_count[TENSOR_K] = p->descale_count[TENSOR_V] = g->descale_bytes / sizeof(float);
     p->lse_count = g->lse_bytes / sizeof(float);
@@ -222,7 +223,7 @@ static int make_random(const attention_settings *s, attention_problem *p)
     if (!attention_lengths_draw(d, &p->geometry, &random, &p->arrays))
         return command_fail(s->subcommand, "no memory for the lengths");
     for (int i = TENSOR_Q; i <= (p->geometry.values_in_keys ? TENSOR_K : TENSOR_V); i++) {
-        p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(attention_tensor_type(d, i)));
+        p->tensor[i] = calloc(attention_problem_bytes(p, i), 1);
         if (p->tensor[i] == NULL)
             return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
                                 attention_tensor_names[i]);
@@ -347,13 +348,13 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
 
 size_t attention_problem_bytes(const attention_problem *p, int tensor)
 {
-    return p->elements[tensor] * ptxpack_dtype_bytes(attention_tensor_type(&p->desc, tensor));
+    return ptxpack_dtype_span(attention_tensor_type(&p->desc, tensor), p->elements[tensor]);
 }
 
 void attention_problem_report(report *r, const attention_problem *p)
 {
     const ptxpack_attention_desc *d = &p->desc;
-    const bool                    bytes = attention_has_bytes(d);
+    const bool                    bytes = attention_has_codes(d);
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
     report_text(r, "kv_dtype", "%s", ptxpack_dtype_name(attention_kv_type(d)));
     report_text(r, "types", "%s%s%s", ptxpack_dtype_name(d->dtype), bytes ? " with k and v of " : "",

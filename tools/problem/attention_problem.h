@@ -20,7 +20,8 @@
 #define PACK_OPTION_HELP \
     "0 or 1  1: tiles have rows of several query heads that share a key head, where the kernel can"
 
-#define KV_DTYPE_OPTION_HELP "e4m3|int8  of k and v: bytes, with descales (default: as dtype)"
+#define KV_DTYPE_OPTION_HELP \
+    "e4m3|int8|q8_0  of k and v: bytes, with descales, or ggml's blocks (default: as dtype)"
 #define DESCALES_OPTION_HELP \
     "sequence|head|tensor  of k and v of bytes: one for each key head of each sequence (default), ..."
 

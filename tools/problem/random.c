@@ -27,21 +27,35 @@ uint64_t random_below(random_state *random, uint64_t limit)
     return random_bits(random) % limit; /* the bias is limit / 2^64 */
 }
 
+/* Two normal numbers. */
+static void draw_pair(random_state *random, float pair[2])
+{
+    float square;
+    do { /* find a point in the unit circle */
+        uint64_t bits = random_bits(random);
+        pair[0] = (float)(int32_t)(uint32_t)bits * 0x1p-31f;
+        pair[1] = (float)(int32_t)(uint32_t)(bits >> 32) * 0x1p-31f;
+        square = pair[0] * pair[0] + pair[1] * pair[1];
+    } while (square >= 1 || square == 0);
+    float factor = sqrtf(-2 * logf(square) / square);
+    pair[0] *= factor;
+    pair[1] *= factor;
+}
+
 void random_normal(random_state *random, ptxpack_dtype type, void *out, size_t count)
 {
+    enum { BLOCK = PTXPACK_Q8_0_ELEMENTS };
     const float unit = type == PTXPACK_INT8 ? 32 : 1;
-    for (size_t i = 0; i < count; i += 2) {
-        float x, y, square;
-        do { /* find a point in the unit circle */
-            uint64_t bits = random_bits(random);
-            x = (float)(int32_t)(uint32_t)bits * 0x1p-31f;
-            y = (float)(int32_t)(uint32_t)(bits >> 32) * 0x1p-31f;
-            square = x * x + y * y;
-        } while (square >= 1 || square == 0);
-        float factor = unit * sqrtf(-2 * logf(square) / square);
-        ptxpack_set_element(type, out, i, x * factor);
-        if (i + 1 < count)
-            ptxpack_set_element(type, out, i + 1, y * factor);
+    float       values[BLOCK];
+    for (size_t first = 0; first < count; first += BLOCK) {
+        const size_t some = count - first < BLOCK ? count - first : BLOCK;
+        for (size_t i = 0; i < some; i += 2) {
+            float pair[2];
+            draw_pair(random, pair);
+            values[i] = unit * pair[0];
+            values[i | 1] = unit * pair[1];
+        }
+        ptxpack_set_elements(type, out, first, values, some);
     }
 }
 

@@ -85,8 +85,8 @@ const char *attention_lists_missing(const ptxpack_variant *row)
     };
     return ptxpack_variant_parameter(row, "ROWS", 0) != 0
                ? "takes no lists of blocks" /* attention/decode.ptx */
-           : ptxpack_variant_parameter(row, "FP8", 0) != 0      ? "takes no lists of blocks with fp8"
-           : ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1 ? "takes no lists of blocks with kv_dtype"
+           : ptxpack_variant_parameter(row, "FP8", 0) != 0 ? "takes no lists of blocks with fp8"
+           : attention_row_kv(row) != ATTENTION_KV_HALVES  ? "takes no lists of blocks with kv_dtype"
            : ptxpack_variant_parameter(row, "COLUMN_GROUPS", 1) > 1
                ? "takes no lists of blocks with wide values"
            : attention_row_values(row) != ptxpack_variant_parameter(row, "HEAD_DIM", 0)

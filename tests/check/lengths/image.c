@@ -12,9 +12,9 @@
 enum { POISON = 0xff /* a NaN in all types */, NO_PAGE = 0x7ffffff0 /* of a page table, where no key is */ };
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
-static ptxpack_strides strides_of(int64_t rows, int64_t heads, int64_t dim, bool heads_first, int64_t tensors)
+static ptxpack_strides strides_of(int64_t rows, int64_t heads, int64_t dim, bool heads_first, int64_t tensors,
+                                  int64_t gap)
 {
-    int64_t gap = 16;
     if (heads_first)
         return (ptxpack_strides){tensors * heads * rows * (dim + gap), dim + gap, rows * (dim + gap)};
     return (ptxpack_strides){tensors * rows * heads * dim, heads * dim, dim};
@@ -43,17 +43,18 @@ static void set_strides(ptxpack_attention_desc *d, const lengths_storage *s)
 {
     int64_t batches, rows;
     attention_extents(d, TENSOR_K, &batches, &rows);
-    const bool one = s->one_tensor && attention_value_dim(d) == d->head_dim;
-    d->k = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, one ? 2 : 1);
-    d->v = strides_of(rows, d->heads_kv, attention_value_dim(d), s->heads_first, one ? 2 : 1);
+    const bool    one = s->one_tensor && attention_value_dim(d) == d->head_dim;
+    const int64_t gap = 16, kv_gap = attention_has_blocks(d) ? d->head_dim : gap;
+    d->k = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, one ? 2 : 1, kv_gap);
+    d->v = strides_of(rows, d->heads_kv, attention_value_dim(d), s->heads_first, one ? 2 : 1, kv_gap);
     if (!one)
         d->v.batch += d->v.row; /* a row more than K has from one sequence, or page, to the next */
     if ((d->options & PTXPACK_VALUES_IN_KEYS) != 0)
         d->v = d->k;
     attention_extents(d, TENSOR_Q, &batches, &rows);
     const bool first = s->heads_first && s->q_rows == PTXPACK_ROWS_DENSE;
-    d->q = strides_of(rows, d->heads_q, d->head_dim, first, 1);
-    d->o = strides_of(rows, d->heads_q, attention_value_dim(d), first, 1);
+    d->q = strides_of(rows, d->heads_q, d->head_dim, first, 1, gap);
+    d->o = strides_of(rows, d->heads_q, attention_value_dim(d), first, 1, gap);
 }
 
 bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc,
@@ -282,12 +283,13 @@ static void fill_rows(lengths_image *image, random_state *random, int tensor, in
     for (int64_t row = keys ? s.first : 0; row < (keys ? s.keys : s.queries); row++)
         for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++) {
             void *elements = image->host[tensor] + CHECK_GUARD +
-                             lengths_image_element(image, tensor, i, row, head) * ptxpack_dtype_bytes(type);
+                             ptxpack_dtype_span(type, lengths_image_element(image, tensor, i, row, head));
             random_normal(random, type, elements, (size_t)attention_columns(d, tensor));
-            for (size_t c = 0; c < (size_t)d->head_dim && steep && bytes && tensor == TENSOR_Q; c++)
+            const int beyond = tensor != TENSOR_Q ? 0 : steep && bytes ? BEYOND_F16 : image->beyond_f16;
+            for (size_t c = 0; c < (size_t)d->head_dim && beyond != 0; c++)
                 ptxpack_set_element(type, elements, c,
                                     ldexpf(ptxpack_element(type, elements, c),
-                                           BEYOND_F16 - 1 + (int)((row + head) % 3)));
+                                           beyond - 1 + (int)((row + head) % 3)));
             if (steep && !bytes)
                 make_steep(d, tensor, row, elements);
         }

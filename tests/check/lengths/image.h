@@ -49,6 +49,7 @@ typedef struct lengths_image {
     int32_t               *arrays[ARRAY_COUNT]; /* NULL: not asked for */
     const check_hook      *hook;                /* NULL: none */
     float                 *descale[TENSOR_O];   /* of k and v of bytes; NULL: none */
+    int                    beyond_f16;          /* powers of two by which q is larger */
     lengths_new            fresh;
     char                   line[PLAN_LINE];
 } lengths_image;

@@ -143,11 +143,11 @@ enum {
 
 typedef struct lengths_case {
     int  shape, storage, mask, append, hook; /* append APPENDS, hook CHECK_HOOKS: none */
-    int  kv;                                 /* 1 and 2: keys of kv_types; 0: none */
+    int  kv;                                 /* from 1 on: keys of kv_types; 0: none */
     bool lists;                              /* of blocks, with equal lengths */
 } lengths_case;
 
-static const ptxpack_dtype kv_types[] = {(ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_INT8};
+static const ptxpack_dtype kv_types[] = {(ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0};
 enum { KV_TYPES = sizeof kv_types / sizeof kv_types[0] };
 
 /* Every shape has either type with all storages, with masks in turn; in the short run with one of them, and every second one with
@@ -158,6 +158,9 @@ static bool bytes_in_matrix(const check *c, const lengths_case *a)
     const bool          few = c->brief || c->quick, equal = a->storage == STORAGES;
     if (s->values != 0 || s->head_dim > 256)
         return false; /* keys of bytes do not go with values of their own */
+    if (kv_types[a->kv] == PTXPACK_Q8_0 &&
+        (s->head_dim % 64 != 0 || a->append < APPENDS || (int64_t)s->heads_q / s->heads_kv * s->seqlen_q > 64))
+        return false; /* decoding alone takes blocks */
     if (s->head_dim % 16 != 0 || s->split_rows == PACKED || (a->shape + a->storage + a->kv) % MASKS != a->mask)
         return false;
     if (a->append < APPENDS && (s->head_dim % 16 != 0 || storages[a->storage].kv_rows == PTXPACK_ROWS_PACKED ||
@@ -215,6 +218,13 @@ static bool in_matrix(const check *c, const lengths_case *a)
 static bool is_unnormalized(const lengths_case *a)
 {
     return a->hook < CHECK_HOOKS && (check_hooks[a->hook].options & PTXPACK_UNNORMALIZED) != 0;
+}
+
+/* Whether q is large, and the scale as small: blocks have no descale that would undo it, as bytes have. */
+enum { BEYOND_F16 = 20 /* powers of two */ };
+static bool is_beyond_f16(const lengths_case *a)
+{
+    return kv_types[a->kv] == PTXPACK_Q8_0 && shape_of(a)->dtype == PTXPACK_BF16;
 }
 
 /* Sinks, ALiBi, both or none of them: each in a quarter of the cases. */
@@ -291,7 +301,9 @@ static ptxpack_attention_desc describe(const check *c, const lengths_case *a)
                                                                  : 0};
     static const uint32_t  shapes_of_descales[] = {0, PTXPACK_DESCALES_HEAD, PTXPACK_DESCALES_TENSOR};
     d.kv_dtype = kv_types[a->kv];
-    d.options |= a->kv != 0 ? shapes_of_descales[(a->shape + a->storage) % 3] : 0;
+    if (is_beyond_f16(a))
+        d.scale = ldexpf(1 / sqrtf((float)d.head_dim), -BEYOND_F16);
+    d.options |= attention_has_bytes(&d) ? shapes_of_descales[(a->shape + a->storage) % 3] : 0;
     if (a->hook < CHECK_HOOKS) {
         d.score_mod = check_hooks[a->hook].score_mod;
         d.mask_mod = check_hooks[a->hook].mask_mod;
@@ -469,7 +481,8 @@ static void run_case(check *c, const lengths_case *a, const char *name)
                                         : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
     bool may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys &&
-                        !is_unnormalized(a) && (d.chunk == 0 || d.seqlen_q > 16);
+                        !is_unnormalized(a) && kv_types[a->kv] != PTXPACK_Q8_0 &&
+                        (d.chunk == 0 || d.seqlen_q > 16);
     lengths_image image;
     lengths_runs  runs;
     expected      e = {NULL, 0, NULL, NULL, NULL};
@@ -480,6 +493,7 @@ static void run_case(check *c, const lengths_case *a, const char *name)
         lengths_image_close(&image);
         return;
     }
+    image.beyond_f16 = is_beyond_f16(a) ? BEYOND_F16 : 0;
     image.hook = a->hook < CHECK_HOOKS ? &check_hooks[a->hook] : NULL;
     bool ok = true;
     for (int round = 0; round < rounds && ok && !atomic_load(&c->broken); round++) {

@@ -84,6 +84,42 @@ static void int8_is_rounded_to_nearest_even(void **state)
         assert_int_equal(ptxpack_from_float(PTXPACK_INT8, cases[i].value), cases[i].code);
 }
 
+/* d is 127 / 127 = 1, so that numbers are the values, rounded; then the same times 2^-10, 2^20 and 0. */
+static void blocks_are_rounded_as_ggml_does(void **state)
+{
+    static const struct {
+        float  value;
+        int8_t number;
+    } cases[] = {{-127, -127}, {0.5f, 1},           {-0.5f, -1},      {2.5f, 3},
+                 {-3.5f, -4},  {1.4999999f, 1},     {0.49999997f, 0}, {126.5f, 127},
+                 {-0.0f, 0},   {-126.49999f, -126}, {3, 3},           {1e-30f, 0}};
+    enum { CASES = sizeof cases / sizeof cases[0], COUNT = PTXPACK_Q8_0_ELEMENTS };
+    static const float factors[] = {1, 0x1p-10f, 0x1p14f, 0};
+    uint8_t            blocks[3 * PTXPACK_Q8_0_BYTES];
+    (void)state;
+    assert_int_equal(ptxpack_dtype_span(PTXPACK_Q8_0, 96), sizeof blocks);
+    assert_int_equal(ptxpack_dtype_span(PTXPACK_BF16, 96), 192);
+    assert_int_equal(ptxpack_dtype_span((ptxpack_dtype)6, 96), 0);
+    for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+        float values[COUNT] = {0};
+        for (size_t i = 0; i < CASES; i++)
+            values[i] = cases[i].value * factors[k];
+        memset(blocks, 0xa5, sizeof blocks);
+        ptxpack_set_elements(PTXPACK_Q8_0, blocks, COUNT, values, COUNT);
+        const uint16_t scale = (uint16_t)(blocks[PTXPACK_Q8_0_BYTES] | blocks[PTXPACK_Q8_0_BYTES + 1] << 8);
+        assert_int_equal(scale, ptxpack_from_float(PTXPACK_F16, factors[k]));
+        for (size_t i = 0; i < COUNT; i++) {
+            const int number = i < CASES && factors[k] != 0 ? cases[i].number : 0;
+            assert_int_equal((int8_t)blocks[PTXPACK_Q8_0_BYTES + 2 + i], number);
+            assert_true(ptxpack_element(PTXPACK_Q8_0, blocks, COUNT + i) == (float)number * factors[k]);
+        }
+        ptxpack_set_element(PTXPACK_Q8_0, blocks, COUNT, 5);
+        assert_true(ptxpack_element(PTXPACK_Q8_0, blocks, COUNT) == -127 * factors[k]);
+        for (size_t i = 0; i < PTXPACK_Q8_0_BYTES; i++)
+            assert_true(blocks[i] == 0xa5 && blocks[2 * PTXPACK_Q8_0_BYTES + i] == 0xa5);
+    }
+}
+
 static void arrays_have_their_element_size(void **state)
 {
     (void)state;
@@ -92,13 +128,14 @@ static void arrays_have_their_element_size(void **state)
         size_t        bytes;
         const char   *name;
     } types[] = {
-        {PTXPACK_F16, 2, "f16"},   {PTXPACK_BF16, 2, "bf16"},  {PTXPACK_E4M3, 1, "e4m3"},
-        {PTXPACK_INT8, 1, "int8"}, {(ptxpack_dtype)0, 0, "?"}, {(ptxpack_dtype)5, 0, "?"},
+        {PTXPACK_F16, 2, "f16"},    {PTXPACK_BF16, 2, "bf16"}, {PTXPACK_E4M3, 1, "e4m3"},
+        {PTXPACK_INT8, 1, "int8"},  {PTXPACK_Q8_0, 0, "q8_0"}, {(ptxpack_dtype)0, 0, "?"},
+        {(ptxpack_dtype)6, 0, "?"},
     };
-    for (size_t t = 0; t < 6; t++) {
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         assert_int_equal(ptxpack_dtype_bytes(types[t].type), types[t].bytes);
         assert_string_equal(ptxpack_dtype_name(types[t].type), types[t].name);
-        assert_int_equal(ptxpack_dtype_of(types[t].name), types[t].bytes != 0 ? types[t].type : 0);
+        assert_int_equal(ptxpack_dtype_of(types[t].name), types[t].name[0] != '?' ? types[t].type : 0);
     }
     for (size_t t = 0; t < 3; t++) {
         uint16_t      array[4];
@@ -353,6 +390,7 @@ int main(void)
         cmocka_unit_test(narrowing_rounds_to_nearest_even),
         cmocka_unit_test(large_numbers_saturate),
         cmocka_unit_test(int8_is_rounded_to_nearest_even),
+        cmocka_unit_test(blocks_are_rounded_as_ggml_does),
         cmocka_unit_test(arrays_have_their_element_size),
         cmocka_unit_test(bad_descriptors_are_refused),
         cmocka_unit_test(sizes_are_those_of_the_types),

@@ -22,7 +22,7 @@ typedef struct row_case {
     size_t                 symbol_count;
 } row_case;
 
-static bool is_bytes(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1; }
+static bool is_bytes(const ptxpack_variant *row) { return attention_row_kv(row) == ATTENTION_KV_BYTES; }
 
 static void for_every_row(void (*test)(const row_case *))
 {

@@ -129,7 +129,7 @@ static void unnormalized_with_sinks(ptxpack_attention_desc *d)
 {
     d->options = PTXPACK_UNNORMALIZED | PTXPACK_SINKS;
 }
-static void bad_kv_dtype(ptxpack_attention_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
+static void bad_kv_dtype(ptxpack_attention_desc *d) { d->kv_dtype = (ptxpack_dtype)6; }
 static void other_kv_dtype(ptxpack_attention_desc *d)
 {
     d->dtype = PTXPACK_BF16;
@@ -151,6 +151,34 @@ static void odd_stride_of_bytes(ptxpack_attention_desc *d)
     d->head_dim = 32;
     d->k = (ptxpack_strides){1 << 20, 264, 32};
 }
+static void blocks_of_fp8(ptxpack_attention_desc *d)
+{
+    d->dtype = PTXPACK_E4M3;
+    d->kv_dtype = PTXPACK_Q8_0;
+}
+static void odd_blocks(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->head_dim = 96;
+}
+static void odd_stride_of_blocks(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->head_dim = 128;
+    d->k = (ptxpack_strides){1 << 20, 1056, 128};
+}
+static void values_of_blocks(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->head_dim = 128;
+    d->head_dim_v = 64;
+}
+static void descales_of_blocks(ptxpack_attention_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->options = PTXPACK_DESCALES_HEAD;
+}
+static void blocks_as_type(ptxpack_attention_desc *d) { d->dtype = PTXPACK_Q8_0; }
 static void descales_of_nothing(ptxpack_attention_desc *d) { d->options = PTXPACK_DESCALES_HEAD; }
 static void descales_of_two_shapes(ptxpack_attention_desc *d)
 {
@@ -219,12 +247,19 @@ static const struct {
     {values_of_bytes, "head_dim_v is not taken with kv_dtype"},
     {values_appended, "head_dim_v is not taken with append"},
     {unnormalized_with_sinks, "PTXPACK_SINKS is not taken with PTXPACK_UNNORMALIZED"},
-    {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
-    {other_kv_dtype, "kv_dtype 1 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
-    {bytes_of_fp8, "kv_dtype 4 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype, which is PTXPACK_E4M3"},
+    {bad_kv_dtype, "kv_dtype 6 is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype"},
+    {other_kv_dtype, "kv_dtype 1 is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype"},
+    {bytes_of_fp8,
+     "kv_dtype 4 is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype, which is PTXPACK_E4M3"},
     {odd_bytes, "head_dim 40 is not a multiple of 16 up to 256"},
     {odd_stride_of_bytes, "k.row: stride 264 is not a multiple of 16 elements"},
-    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype"},
+    {blocks_of_fp8, "kv_dtype 5 is none of 0"},
+    {odd_blocks, "head_dim 96 is none of 64, 128 and 256, which PTXPACK_Q8_0 takes"},
+    {odd_stride_of_blocks, "k.row: stride 1056 is not a multiple of 128 elements"},
+    {values_of_blocks, "head_dim_v is not taken with kv_dtype"},
+    {descales_of_blocks, "need a kv_dtype of bytes"},
+    {blocks_as_type, "dtype 5 is none of PTXPACK_F16, PTXPACK_BF16 and PTXPACK_E4M3"},
+    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype of bytes"},
     {descales_of_two_shapes, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other"},
 };
 

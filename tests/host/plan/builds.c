@@ -165,11 +165,17 @@ static void every_attention_plan_is_listed(void **state)
                 chosen += plan_in_all_storages(handle, desc);
             }
             desc.options = 0;
-            for (int kv = PTXPACK_E4M3; kv <= PTXPACK_INT8 && desc.softcap == 0 && desc.head_dim % 16 == 0;
-                 kv++) {
-                desc.kv_dtype = desc.dtype != PTXPACK_E4M3 && mask % 4 < 2 ? (ptxpack_dtype)kv
-                                                                           : (ptxpack_dtype)0;
+            for (int kv = PTXPACK_E4M3; kv <= PTXPACK_Q8_0 && desc.head_dim % 16 == 0; kv++) {
+                const bool taken = kv != PTXPACK_Q8_0 ? desc.softcap == 0
+                                                      : desc.head_dim % 64 == 0 && desc.head_dim != 192;
+                desc.kv_dtype = desc.dtype != PTXPACK_E4M3 && mask % 4 < 2 && taken ? (ptxpack_dtype)kv
+                                                                                    : (ptxpack_dtype)0;
                 chosen += desc.kv_dtype != 0 ? plan_in_all_storages(handle, desc) : 0;
+                desc.options = PTXPACK_SINKS;
+                chosen += desc.kv_dtype == PTXPACK_Q8_0 && desc.softcap == 0
+                              ? plan_in_all_storages(handle, desc)
+                              : 0;
+                desc.options = 0;
             }
             desc.kv_dtype = (ptxpack_dtype)0;
             desc.chunk = desc.softcap == 0 && desc.mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT ? 100 : 0;

@@ -2,6 +2,7 @@
 #include "attend.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,19 +58,19 @@ static bool make_table(const bench_run *run, attend_state *s, const attend_probl
     return true;
 }
 
-static size_t key_bytes(const attend_problem *p)
+size_t attend_key_bytes(const ptxpack_attention_desc *d)
 {
-    return ptxpack_dtype_bytes(p->kv_dtype != 0 ? p->kv_dtype : p->dtype);
+    return ptxpack_dtype_span(d->kv_dtype != 0 ? d->kv_dtype : d->dtype, (size_t)d->head_dim);
 }
 
 /* What each sequence's rows count in the figure. */
-static double work_of(const attend_problem *p, bool flops)
+static double work_of(const attend_problem *p, size_t key_bytes, bool flops)
 {
     double work = 0;
     for (int32_t i = 0; i < p->batch; i++) {
         double q = p->queries[i], k = p->keys[i];
         work += flops ? 4.0 * p->heads_q * p->head_dim * (q * k - (p->causal ? q * q / 2 : 0))
-                      : 2.0 * (double)key_bytes(p) * k * p->heads_kv * p->head_dim;
+                      : 2.0 * (double)key_bytes * k * p->heads_kv;
     }
     return work;
 }
@@ -88,7 +89,9 @@ static bool describe(bench_run *run, attend_state *s, const attend_problem *p)
     *d = (ptxpack_attention_desc){.size = sizeof *d,
                                   .dtype = p->dtype,
                                   .kv_dtype = p->kv_dtype,
-                                  .options = p->kv_dtype != 0 ? PTXPACK_DESCALES_TENSOR : 0,
+                                  .options = p->kv_dtype != 0 && p->kv_dtype != PTXPACK_Q8_0
+                                                 ? PTXPACK_DESCALES_TENSOR
+                                                 : 0,
                                   .batch = p->batch,
                                   .seqlen_q = most_of(p->queries, p->batch),
                                   .seqlen_kv = p->room != 0 ? p->room : most_of(p->keys, p->batch),
@@ -96,6 +99,8 @@ static bool describe(bench_run *run, attend_state *s, const attend_problem *p)
                                   .heads_kv = p->heads_kv,
                                   .head_dim = p->head_dim,
                                   .mask = p->causal ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_NONE};
+    if (p->kv_dtype == PTXPACK_Q8_0) /* the numbers that fill memory make scales near 1, and keys near 64 */
+        d->scale = 0x1p-7f / sqrtf((float)p->head_dim);
     s->queries = copy_of(p->queries, p->batch, false);
     s->keys = copy_of(p->keys, p->batch, false);
     bool ok = s->queries != NULL && s->keys != NULL;
@@ -125,11 +130,11 @@ bool attend_describe(bench_run *run, bench_case *c, attend_state *s, const atten
     size_t element = ptxpack_dtype_bytes(p->dtype), rows_q = (size_t)p->batch * (size_t)s->desc.seqlen_q;
     if (p->packed)
         rows_q = (size_t)s->desc.rows_q;
-    c->bytes[ARENA_K] = c->bytes[ARENA_V] = rows_kv(&s->desc) * (size_t)p->heads_kv * (size_t)p->head_dim *
-                                            key_bytes(p);
+    c->bytes[ARENA_K] = c->bytes[ARENA_V] = rows_kv(&s->desc) * (size_t)p->heads_kv *
+                                            attend_key_bytes(&s->desc);
     c->bytes[ARENA_Q] = c->bytes[ARENA_O] = rows_q * (size_t)p->heads_q * (size_t)p->head_dim * element;
     c->bytes[ARENA_LSE] = rows_q * (size_t)p->heads_q * sizeof(float);
-    c->work = work_of(p, flops);
+    c->work = work_of(p, attend_key_bytes(&s->desc), flops);
     c->flops = flops;
     bench_rotate(run, c, 2 * (c->bytes[ARENA_K] + (flops ? c->bytes[ARENA_Q] : 0)));
     return true;

@@ -50,6 +50,9 @@ bool attend_describe(bench_run *run, bench_case *c, attend_state *s, const atten
 /* The descale of k and v of bytes: what the memory is filled with are no numbers of theirs. */
 extern const float attend_descale;
 
+/* The bytes of a row of one key head. */
+size_t attend_key_bytes(const ptxpack_attention_desc *desc);
+
 /* Where rows are, in rows from the beginning of the tensor. */
 size_t attend_key_row(const attend_state *s, int32_t sequence, int32_t key);
 size_t attend_query_row(const attend_state *s, int32_t sequence, int32_t row);

@@ -29,19 +29,18 @@ size_t attend_query_row(const attend_state *s, int32_t sequence, int32_t row)
 static bool read_keys(bench_run *run, const bench_case *c, const attend_state *s, int arena, int set,
                       int32_t sequence, int32_t count, int32_t head, uint8_t *to)
 {
-    const size_t row = (size_t)s->desc.heads_kv * (size_t)s->desc.head_dim;
-    const size_t element = s->desc.kv_dtype != 0 ? 1 : sizeof(uint16_t),
-                 dim = element * (size_t)s->desc.head_dim;
-    uint8_t *rows = (uint8_t *)malloc(TOGETHER * row * element);
-    bool     ok = rows != NULL || bench_wrong(run, c, "no memory");
+    const size_t dim = attend_key_bytes(&s->desc), unit = s->desc.kv_dtype != 0 ? 1 : sizeof(uint16_t);
+    const size_t row = (size_t)s->desc.heads_kv * dim;
+    uint8_t     *rows = (uint8_t *)malloc(TOGETHER * row);
+    bool         ok = rows != NULL || bench_wrong(run, c, "no memory");
     for (int32_t key = 0, length; key < count && ok; key += length) {
         const size_t first = attend_key_row(s, sequence, key);
         for (length = 1; length < TOGETHER && key + length < count &&
                          attend_key_row(s, sequence, key + length) == first + (size_t)length;)
             length++;
-        ok = bench_read(run, c, arena, set, first * row, (size_t)length * row, rows);
+        ok = bench_read(run, c, arena, set, first * row / unit, (size_t)length * row / unit, rows);
         for (int32_t i = 0; i < length && ok; i++)
-            memcpy(to + (size_t)(key + i) * dim, rows + (size_t)i * row * element + (size_t)head * dim, dim);
+            memcpy(to + (size_t)(key + i) * dim, rows + (size_t)i * row + (size_t)head * dim, dim);
     }
     free(rows);
     return ok;
@@ -70,7 +69,7 @@ static bool read_row(bench_run *run, bench_case *c, const attend_state *s, int s
         return bench_wrong(run, c, "no memory");
     r->o = r->q + dim;
     r->k = (uint8_t *)(r->o + dim);
-    r->v = r->k + keys * dim * (d->kv_dtype != 0 ? 1 : sizeof(uint16_t));
+    r->v = r->k + keys * attend_key_bytes(d);
     return bench_read(run, c, ARENA_Q, set, (at * heads + (size_t)head) * dim, dim, r->q) &&
            bench_read(run, c, ARENA_O, set, (at * heads + (size_t)head) * dim, dim, r->o) &&
            bench_read(run, c, ARENA_LSE, set, lse, 1, &r->lse) &&
@@ -92,6 +91,7 @@ bool attend_compare(bench_run *run, bench_case *c, const attend_state *s, int se
                                 .seqlen_kv = s->keys[sequence] - after,
                                 .heads_q = 1,
                                 .heads_kv = 1,
+                                .scale = s->desc.scale,
                                 .head_dim = s->desc.head_dim}};
     bool          ok = read_row(run, c, s, set, sequence, row, head, &r);
     if (ok) {

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Optional
 
 LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` writes its own here
 
-F16, BF16, E4M3, INT8 = 1, 2, 3, 4  # ptxpack_dtype
+F16, BF16, E4M3, INT8, Q8_0 = 1, 2, 3, 4, 5  # ptxpack_dtype
 DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 # the options of ptxpack_attention_desc
 LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI, BIAS, MASK_BITS, VALUES_IN_KEYS = 1, 2, 4, 8, 16, 32, 64, 128, 256

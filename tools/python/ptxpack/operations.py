@@ -7,7 +7,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, SINKS, UNNORMALIZED,
+from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, Q8_0, SINKS, UNNORMALIZED,
                       Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
@@ -112,14 +112,28 @@ def _one_type(views: Sequence[_View], dtype: Optional[str]) -> str:
     return kinds[0]
 
 
-_BYTES = {"e4m3": E4M3, "int8": INT8}  # types of k and v with q of 16 bits
+_BYTES = {"e4m3": E4M3, "int8": INT8, "q8_0": Q8_0}  # types of k and v with q of 16 bits
+_BLOCK, _BLOCK_BYTES = 32, 34  # PTXPACK_Q8_0_ELEMENTS, PTXPACK_Q8_0_BYTES
+
+
+def _of_blocks(view: _View, kv_dtype: Optional[str]) -> _View:
+    """With kv_dtype "q8_0" the elements of k or v, whose last dimension is bytes of whole blocks."""
+    if kv_dtype != "q8_0":
+        return view
+    steps = [stride for stride, extent in zip(view.strides[:-1], view.shape) if extent != 1]
+    if view.kind != "u8" or view.shape[-1] % _BLOCK_BYTES or view.strides[-1] != 1 or any(step % _BLOCK_BYTES for step in steps):
+        raise ArgumentError("%s is %s %s, and with kv_dtype 'q8_0' must be u8 with rows of contiguous blocks of %d bytes" % (
+            view.name, view.kind, view.shape, _BLOCK_BYTES))
+    shape = (*view.shape[:-1], view.shape[-1] // _BLOCK_BYTES * _BLOCK)
+    strides = (*(stride // _BLOCK_BYTES * _BLOCK for stride in view.strides[:-1]), 1)
+    return _View(view.name, view.address, shape, strides, "q8_0", view.device, view.writable, view.keep)
 
 
 def _bytes_of(q: _View, k: _View, v: _View, kv_dtype: Optional[str]) -> Optional[str]:
     """The type of k and v if these are of bytes and q is of 16 bits; uint8 is what the caller says."""
     if kv_dtype is not None and kv_dtype not in _BYTES:
         raise ArgumentError("kv_dtype is %r, and may be %s" % (kv_dtype, ", ".join(map(repr, _BYTES))))
-    if q.kind in ("e4m3", "u8") or not {k.kind, v.kind} & {"e4m3", "s8", "u8"}:
+    if q.kind in ("e4m3", "u8") or not {k.kind, v.kind} & {"e4m3", "s8", "u8", "q8_0"}:
         if kv_dtype is not None:
             raise ArgumentError("kv_dtype is %r, but q, k and v are %s, %s and %s" % (kv_dtype, q.kind, k.kind, v.kind))
         return None
@@ -341,7 +355,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
              k and v may be of e4m3 or int8 while q is of f16 or bf16: then k_descale and v_descale may also be [heads_kv] or
              [1], or such ones expanded to [batch, heads_kv]
-    kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits
+    kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits; "q8_0" (decoding): their last dimension is
+             bytes of ggml's blocks, 34 for 32 elements, of a head_dim of 64, 128 or 256, as from_numpy(array, "q8_0") makes them
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
     normalized  False: the result is the sum of e^s v itself, not divided by the sum of e^s, whose logarithm lse still has.  With a
              score_mod of logarithms of weights, such as tools/examples/hooks/sigmoid.ptx, that is attention with any weights of 0 or
@@ -385,7 +400,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     """
     call = _Call("q", q, stream) if _append is None else _append.call  # flash_attn.py's: the same launch appends first
     rotated = None if _append is None else _append.rotated()
-    views = rotated or call.first, call.view("k", k), call.view("v", v)
+    views = (rotated or call.first, *(_of_blocks(call.view(name, array), kv_dtype) for name, array in (("k", k), ("v", v))))
     if layout not in _LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
     order = _LAYOUTS[layout]
@@ -404,6 +419,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
             ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
     elif q_descale is not None:
         raise ArgumentError("q_descale is for q of e4m3, and q is of %s" % kind)
+    elif of_bytes == "q8_0" and not k_descale is v_descale is None:
+        raise ArgumentError("k_descale and v_descale are not for k and v of q8_0, whose blocks have scales")
     else:
         scales, shape_of_scales = _descales_of(call, k_descale, v_descale, sizes[0], sizes[4])
     of_heads = [_singles(call, name, array, (sizes[3],)) for name, array in (("sinks", sinks), ("alibi_slopes", alibi_slopes))]

@@ -81,6 +81,22 @@ def _rounded(array: Any) -> Any:
     return numpy.where(numpy.isnan(array), bits >> 16 | 0x40, nearest).astype(numpy.uint16)
 
 
+def _blocks(array: Any) -> Any:
+    """Quantises float32 to ggml's blocks of q8_0, 34 bytes for 32 elements of the last dimension, as ptxpack_set_elements does."""
+    numpy = importlib.import_module("numpy")
+    if array.ndim < 1 or array.shape[-1] % 32:
+        raise ArgumentError("an array of shape %s has no whole blocks of 32 elements in its last dimension" % (array.shape,))
+    values = numpy.ascontiguousarray(array, numpy.float32).reshape(-1, 32)
+    with numpy.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scale = numpy.abs(values).max(axis=1, keepdims=True) / numpy.float32(127)
+        values = values * numpy.where(scale != 0, numpy.float32(1) / scale, numpy.float32(0))
+    whole = numpy.trunc(values)
+    whole += (numpy.abs(values - whole) >= 0.5) * numpy.sign(values)  # halves away from zero
+    with numpy.errstate(over="ignore"):
+        blocks = numpy.concatenate((scale.astype("<f2").view(numpy.uint8), whole.astype(numpy.int8).view(numpy.uint8)), axis=1)
+    return blocks.reshape(*array.shape[:-1], array.shape[-1] // 32 * 34)
+
+
 class Tensor:
     """Device memory with a shape: .shape, .strides (in elements), .dtype ("f16", "bf16", "e4m3", "f32", "f64", "bool",
     "u8" to "u64", "s8" to "s64"), .device (its ordinal), .address.  from_numpy(), from_host(), empty() and the operations
@@ -232,12 +248,16 @@ def from_numpy(array: Any, dtype: Optional[str] = None, device: int = 0) -> Tens
            "bf16" and "f16" say what the bits of an array of uint16 mean, "e4m3" those of uint8.
            "bf16", "f16", "f32" and "f64" convert an array of float16, float32 or float64: they round to nearest even (float64
            to bf16 by way of float32)
+           "q8_0" makes blocks of ggml of an array of float16, float32 or float64: the tensor is of "u8", with 34 bytes for 32
+           elements of the last dimension
     """
     numpy = importlib.import_module("numpy")
     array = numpy.asarray(array)
     kind = _KIND_OF_NUMPY.get(array.dtype.name)
     if kind is None:
         raise TypeError("an array of %s has no counterpart on a device" % array.dtype)
+    if dtype == "q8_0" and kind in ("f16", "f32", "f64"):
+        array, kind, dtype = _blocks(array), "u8", None
     wanted = kind if dtype is None else dtype
     if wanted not in (kind,) + {"u8": ("e4m3",), "u16": ("bf16", "f16"), "f16": ("bf16", "f32", "f64"),
                                 "f32": ("bf16", "f16", "f64"), "f64": ("bf16", "f16", "f32")}.get(kind, ()):
