@@ -1,4 +1,5 @@
-# ptxpack: a C library and a command; needs gcc, make, libc, the headers of libxxhash-dev, and libmd-dev.
+# ptxpack: a C library and a command; needs gcc, make, gzip, libc, the headers of libxxhash-dev, libmd-dev and
+# zlib1g-dev.
 # `make help` lists the targets; V=1 shows the commands.
 
 # As many files at once as there are processors, unless -j says otherwise.
@@ -93,12 +94,14 @@ $(B)/%.o: %.c
 	$(SAY) CC $<
 	$(Q)$(COMPILE) -c $< -o $@
 
-# libmd's SHA-256 becomes part of this object, under local names: nothing else needs libmd.
-$(B)/cache/prebuilt/sha256.o: cache/prebuilt/sha256.c Makefile
+# libmd's SHA-256 and zlib's inflate become parts of these objects, under local names: nothing else needs libmd or zlib.
+$(B)/cache/prebuilt/sha256.o: WITHIN := libmd.a
+$(B)/loader/pack/unpack.o: WITHIN := libz.a
+$(B)/cache/prebuilt/sha256.o $(B)/loader/pack/unpack.o: $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(SAY) CC $<
 	$(Q)$(COMPILE) -MT $@ -MF $(@:.o=.d) -c $< -o $(@:.o=_alone.o)
-	$(Q)$(CC) -r -nostdlib $(@:.o=_alone.o) -l:libmd.a -o $@ && \
+	$(Q)$(CC) -r -nostdlib $(@:.o=_alone.o) -l:$(WITHIN) -o $@ && \
 	  $(OBJCOPY) --wildcard --keep-global-symbol='ptxpack_*' $@
 
 # The headers as they are installed: one folder, in which they include each other by name alone.
@@ -115,12 +118,14 @@ $(B)/include/ptxpack/$(notdir $(1)): $(1) Makefile
 endef
 $(foreach header,$(PUBLIC_HEADERS),$(eval $(call public_header,$(header))))
 
-# The pack: one object that carries every .ptx file and inline header under its path below ptx/, without
-# comments and columns, which nobody sees there; every line keeps its number, for messages.
-$(B)/pack/%: ptx/%
+# The pack: one object that carries every .ptx file and inline header under its path below ptx/, by gzip and without
+# comments, which nobody sees there; every line keeps its number, for messages.
+$(B)/pack/%: ptx/% Makefile
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' -e 's|  *| |g; s|^ ||' $< > $@
-$(B)/pack_files.c: tools/install/embed.sh Makefile $(PACK_FILES:%=$(B)/pack/%)
+	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' $< > $@
+$(B)/pack/%.gz: $(B)/pack/%
+	$(Q)gzip -9nc $< > $@
+$(B)/pack_files.c: tools/install/embed.sh Makefile $(PACK_FILES:%=$(B)/pack/%.gz)
 	$(SAY) GEN $@
 	$(Q)sh $< $(B)/pack $(PACK_FILES) > $@
 # The text of a kernel depends on this digest beside its row and symbols: prebuilt machine code belongs to one digest.
@@ -243,6 +248,7 @@ deps:
 	@$(call need,stdio.h,libc6-dev)
 	@$(call need,xxhash.h,libxxhash-dev)
 	@$(call need,sha2.h,libmd-dev)
+	@$(call need,zlib.h,zlib1g-dev)
 test-deps: deps
 	@$(call need,cmocka.h,libcmocka-dev)
 

@@ -15,7 +15,7 @@
 #include "loader/compile/ptxcompiler.h"
 #include "loader/compile/ptx_text.h"
 #include "loader.h"
-#include "pack.h"
+#include "pack/pack.h"
 
 /* The Makefile makes a digest of the embedded pack and the expander: ptxpack_pack_identity.  The library's
  * version with the first digits of that digest, for people and manifests, is "0.1.0 (pack 01234567)". */

@@ -103,14 +103,14 @@ static ptxpack_status make_without_spills(const plan_problem *p, ptxpack *handle
 static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
                            plan_head *plan)
 {
-    if (handle == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
     char           line[PLAN_LINE];
     plan_problem   problem;
     ptxpack_status status = plan_resolve(op, handle, NULL, desc, (char *)plan + op->geometry_at, &problem,
                                          line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
     ptxpack_named_text texts[PLAN_TEXTS];
     const bool         chosen = row == NULL;
     if (chosen)

@@ -2,7 +2,7 @@
 #ifndef PTXPACK_PROGRAM_SOURCE_H
 #define PTXPACK_PROGRAM_SOURCE_H
 #include "loader/internal.h"
-#include "loader/pack.h"
+#include "loader/pack/pack.h"
 #include "program.h"
 
 /* A file, read once. */

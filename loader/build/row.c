@@ -10,7 +10,7 @@
 #include <string.h>
 #include "loader/compile/log.h"
 #include "loader/missing.h"
-#include "loader/pack.h"
+#include "loader/pack/pack.h"
 #include "step.h"
 
 enum { TEXT_SCHEMA = 1 };     /* the version of the key of kept texts */

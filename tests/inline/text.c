@@ -36,7 +36,7 @@ static const inline_function *function_of(const char *name)
 static void take_line(const char *text, const char *name, const char *op, char *out)
 {
     char wanted[200];
-    snprintf(wanted, sizeof wanted, "\n%s ", op);
+    snprintf(wanted, sizeof wanted, "\n        %s ", op);
     const char *at = strstr(text, wanted);
     if (at == NULL)
         fail_msg("%s: the macro has no \"%s\"", name, op);
@@ -128,7 +128,7 @@ static void one_transposing_copy(const ptxpack_copy_atom *atom, const probe_kern
     int                lines = 0;
     if (ptxpack_kernel_expand(handle, k->variant, k->symbols, k->symbol_count, &e) != PTXPACK_OK)
         fail_msg("%s: %s", atom->name, ptxpack_detail(handle));
-    const char *at = strstr(ptxpack_expansion_text(e, NULL), "\nldmatrix.");
+    const char *at = strstr(ptxpack_expansion_text(e, NULL), "        ldmatrix.");
     snprintf(macro, sizeof macro, "%s", at != NULL ? at : "");
     for (char *next = strtok(macro, "\n"); next != NULL; next = strtok(NULL, "\n")) {
         snprintf(line, sizeof line, "%s", next);

@@ -159,6 +159,33 @@ static void make_handles(void)
     ptxpack_expand("nothing", &the.ptxpack_expand_options, &the.ptxpack_expansion);
 }
 
+static void make_decoder_plans(void)
+{
+    the.ptxpack_norm_desc = (ptxpack_norm_desc){.size = sizeof the.ptxpack_norm_desc,
+                                                .dtype = PTXPACK_F16,
+                                                .rows = 1,
+                                                .heads = 1,
+                                                .columns = 64,
+                                                .eps = 1e-5f};
+    the.ptxpack_norm_buffers.size = sizeof the.ptxpack_norm_buffers;
+    must(ptxpack_norm_plan_create(the.ptxpack, &the.ptxpack_norm_desc, &the.ptxpack_norm_plan), "a norm plan");
+    the.ptxpack_gather_desc = (ptxpack_gather_desc){.size = sizeof the.ptxpack_gather_desc,
+                                                    .dtype = PTXPACK_F16,
+                                                    .rows = 1,
+                                                    .table_rows = 1,
+                                                    .columns = 64};
+    the.ptxpack_gather_buffers.size = sizeof the.ptxpack_gather_buffers;
+    must(ptxpack_gather_plan_create(the.ptxpack, &the.ptxpack_gather_desc, &the.ptxpack_gather_plan),
+         "a gather plan");
+    the.ptxpack_sampling_desc = (ptxpack_sampling_desc){.size = sizeof the.ptxpack_sampling_desc,
+                                                        .dtype = PTXPACK_F16,
+                                                        .rows = 1,
+                                                        .vocabulary = 64};
+    the.ptxpack_sampling_buffers.size = sizeof the.ptxpack_sampling_buffers;
+    must(ptxpack_sampling_plan_create(the.ptxpack, &the.ptxpack_sampling_desc, &the.ptxpack_sampling_plan),
+         "a sampling plan");
+}
+
 static void make_plans(void)
 {
     the.ptxpack_attention_desc = (ptxpack_attention_desc){.size = sizeof the.ptxpack_attention_desc,
@@ -198,29 +225,6 @@ static void make_plans(void)
                                                 .k = 64,
                                                 .batch = 1};
     the.ptxpack_gemm_buffers.size = sizeof the.ptxpack_gemm_buffers;
-    the.ptxpack_norm_desc = (ptxpack_norm_desc){.size = sizeof the.ptxpack_norm_desc,
-                                                .dtype = PTXPACK_F16,
-                                                .rows = 1,
-                                                .heads = 1,
-                                                .columns = 64,
-                                                .eps = 1e-5f};
-    the.ptxpack_norm_buffers.size = sizeof the.ptxpack_norm_buffers;
-    must(ptxpack_norm_plan_create(the.ptxpack, &the.ptxpack_norm_desc, &the.ptxpack_norm_plan), "a norm plan");
-    the.ptxpack_gather_desc = (ptxpack_gather_desc){.size = sizeof the.ptxpack_gather_desc,
-                                                    .dtype = PTXPACK_F16,
-                                                    .rows = 1,
-                                                    .table_rows = 1,
-                                                    .columns = 64};
-    the.ptxpack_gather_buffers.size = sizeof the.ptxpack_gather_buffers;
-    must(ptxpack_gather_plan_create(the.ptxpack, &the.ptxpack_gather_desc, &the.ptxpack_gather_plan),
-         "a gather plan");
-    the.ptxpack_sampling_desc = (ptxpack_sampling_desc){.size = sizeof the.ptxpack_sampling_desc,
-                                                        .dtype = PTXPACK_F16,
-                                                        .rows = 1,
-                                                        .vocabulary = 64};
-    the.ptxpack_sampling_buffers.size = sizeof the.ptxpack_sampling_buffers;
-    must(ptxpack_sampling_plan_create(the.ptxpack, &the.ptxpack_sampling_desc, &the.ptxpack_sampling_plan),
-         "a sampling plan");
     must(ptxpack_vector_plan_create(the.ptxpack, PTXPACK_F16, &the.ptxpack_vector_plan), "a vector plan");
     must(ptxpack_attention_plan_create(the.ptxpack, &the.ptxpack_attention_desc, &the.ptxpack_attention_plan),
          "an attention plan");
@@ -234,6 +238,17 @@ static void make_plans(void)
     must(ptxpack_attention_merge_plan_create(the.ptxpack, &the.ptxpack_attention_merge_desc,
                                              &the.ptxpack_attention_merge_plan),
          "a merge plan");
+    must(ptxpack_gemm_plan_create(the.ptxpack, &the.ptxpack_gemm_desc, &the.ptxpack_gemm_plan), "a gemm plan");
+    the.ptxpack_kernel = ptxpack_vector_kernel(the.ptxpack_vector_plan);
+    the.ptxpack_variant = *ptxpack_kernel_describe(the.ptxpack_kernel)->variant;
+    the.ptxpack_symbol = (ptxpack_symbol){"SYMBOL", 1};
+    the.ptxpack_device_caps = ptxpack_device(the.ptxpack)->caps;
+    the.uint32_t[0] = the.uint32_t[1] = the.uint32_t[2] = 1;
+}
+
+/* After the other plans. */
+static void make_parallel_plans(void)
+{
     must(ptxpack_parallel_devices(&the.ptxpack, 1, &the.ptxpack_parallel_group), "a group");
     the.ptxpack_attention_parallel_desc =
         (ptxpack_attention_parallel_desc){.size = sizeof the.ptxpack_attention_parallel_desc,
@@ -247,12 +262,6 @@ static void make_plans(void)
     must(ptxpack_parallel_decode_plan_create(the.ptxpack_parallel_group, &the.ptxpack_attention_desc,
                                              &the.ptxpack_parallel_decode_plan),
          "a parallel plan of decoding");
-    must(ptxpack_gemm_plan_create(the.ptxpack, &the.ptxpack_gemm_desc, &the.ptxpack_gemm_plan), "a gemm plan");
-    the.ptxpack_kernel = ptxpack_vector_kernel(the.ptxpack_vector_plan);
-    the.ptxpack_variant = *ptxpack_kernel_describe(the.ptxpack_kernel)->variant;
-    the.ptxpack_symbol = (ptxpack_symbol){"SYMBOL", 1};
-    the.ptxpack_device_caps = ptxpack_device(the.ptxpack)->caps;
-    the.uint32_t[0] = the.uint32_t[1] = the.uint32_t[2] = 1;
 }
 
 /* ---- judgement ------------------------------------------------------------------------------------ */
@@ -336,7 +345,9 @@ int main(void)
     const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE};
     make_layouts();
     make_handles();
+    make_decoder_plans();
     make_plans();
+    make_parallel_plans();
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         signal(signals[i], crashed);
     all_calls();

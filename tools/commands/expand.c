@@ -1,5 +1,4 @@
 /* expand.c - "ptxpack expand": a .ptx file, or a variant of kernels.def, with its macros expanded. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +42,18 @@ static void print_map(const ptxpack_expansion *e, const char *text, bool json)
     }
 }
 
-static void print_json(const settings *s, const char *file, const ptxpack_expansion *e, const char *text)
+static void print(const settings *s, const char *file, const ptxpack_expansion *e)
 {
+    size_t      bytes;
+    const char *text = ptxpack_expansion_text(e, &bytes);
+    fputs(ptxpack_expansion_warnings(e), stderr);
+    if (!s->json) {
+        if (s->map)
+            print_map(e, text, false);
+        else
+            fwrite(text, 1, bytes, stdout);
+        return;
+    }
     json_open(NULL, '{');
     json_text("file", file);
     json_open("symbols", '{');
@@ -61,67 +70,20 @@ static void print_json(const settings *s, const char *file, const ptxpack_expans
     json_close();
 }
 
-/* Prints a line of PTX with the house's columns: eight blanks before an instruction, whose operands begin in the 28th
- * column.  The pack is embedded without them.  Labels, directives and lines that begin with a blank stay as they are. */
-static void print_columns(FILE *to, const char *line, size_t size)
-{
-    size_t word = strcspn(line, " \n");
-    if (*line == '@' && word < size)
-        word += 1 + strcspn(line + word + 1, " \n");
-    if (strncmp(line, ".reg ", 5) == 0)
-        fprintf(to, "        %.*s\n", (int)size, line);
-    else if ((!islower((unsigned char)*line) && *line != '@') || line[word - 1] == ':')
-        fprintf(to, "%.*s\n", (int)size, line);
-    else
-        fprintf(to, "        %-*.*s%.*s\n", word < size ? 18 : 0, (int)word, line, (int)(size - word),
-                line + word);
-}
-
-/* The expansion's text in columns, for free(); NULL without memory. */
-static char *in_columns(const ptxpack_expansion *e)
-{
-    char       *text = NULL;
-    size_t      bytes;
-    const char *line = ptxpack_expansion_text(e, &bytes);
-    FILE       *to = open_memstream(&text, &bytes);
-    if (to == NULL)
-        return NULL;
-    for (size_t size; *line != '\0'; line += size + (line[size] == '\n')) {
-        size = strcspn(line, "\n");
-        print_columns(to, line, size);
-    }
-    if (fclose(to) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-static int print(const settings *s, const char *file, const ptxpack_expansion *e)
-{
-    char *text = in_columns(e);
-    if (text == NULL)
-        return command_fail("expand", "out of memory"), COMMAND_FAILED;
-    fputs(ptxpack_expansion_warnings(e), stderr);
-    if (s->json)
-        print_json(s, file, e, text);
-    else if (s->map)
-        print_map(e, text, false);
-    else
-        fputs(text, stdout);
-    free(text);
-    return COMMAND_OK;
-}
-
 /* ---- the two kinds of input ------------------------------------------------------------------------ */
 
 /* Whether a file of the embedded pack has the word; of another pack nothing is said. */
 static bool pack_uses(const char *word)
 {
-    const char *folder = getenv("PTXPACK_PTX_DIR");
-    bool        used = folder != NULL && *folder != '\0';
-    for (const struct ptxpack_pack_file *f = ptxpack_pack_files; f->path != NULL && !used; f++)
-        used = ptxpack_text_uses(f->begin, word);
+    const char         *folder = getenv("PTXPACK_PTX_DIR");
+    bool                used = folder != NULL && *folder != '\0';
+    struct ptxpack_pack pack = {.dir = NULL};
+    size_t              bytes;
+    for (const struct ptxpack_pack_file *f = ptxpack_pack_files; f->path != NULL && !used; f++) {
+        const char *text = ptxpack_pack_read(&pack, f->path, &bytes);
+        used = text == NULL || ptxpack_text_uses(text, word);
+    }
+    ptxpack_pack_free(&pack);
     return used;
 }
 
@@ -153,14 +115,13 @@ static int expand_variant(const settings *s, const ptxpack_variant *v)
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)
         return command_fail("expand", "%s", ptxpack_detail(NULL));
     ptxpack_status status = ptxpack_kernel_expand(handle, v, all.symbols.list, all.symbols.count, &e);
-    int            result = COMMAND_FAILED;
     if (status == PTXPACK_OK)
-        result = print(&all, v->file, e);
+        print(&all, v->file, e);
     else
         command_fail("expand", "%s", ptxpack_detail(handle));
     ptxpack_expansion_free(e);
     ptxpack_close(handle);
-    return result;
+    return status == PTXPACK_OK ? COMMAND_OK : COMMAND_FAILED;
 }
 
 /* FILE itself may be one of the pack, too.  Its text is the reader's. */
@@ -200,15 +161,14 @@ static int expand_file(const settings *s)
         if (unused[i])
             status = ptxpack_fail(handle, PTXPACK_E_ARG, "-D %s: %s does not use it", s->symbols.list[i].name,
                                   s->word);
-    int result = status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
     if (status == PTXPACK_OK)
-        result = print(s, s->word, e);
+        print(s, s->word, e);
     else
         command_fail("expand", "%s", ptxpack_detail(handle));
     ptxpack_expansion_free(e);
     ptxpack_close(handle);
     ptxpack_pack_free(&pack);
-    return result;
+    return status == PTXPACK_OK ? COMMAND_OK : status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
 }
 
 static int expand(settings *s)

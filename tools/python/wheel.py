@@ -22,8 +22,8 @@ def build(root):
     try:
         subprocess.run(command, cwd=root, check=True)
     except (OSError, subprocess.CalledProcessError) as why:
-        raise SystemExit("ptxpack: %s; the build needs make, gcc and the headers of libxxhash and libmd (on Debian: "
-                         "make gcc libxxhash-dev libmd-dev)" % why) from None
+        raise SystemExit("ptxpack: %s; the build needs make, gcc and the headers of libxxhash, libmd and zlib (on "
+                         "Debian: make gcc libxxhash-dev libmd-dev zlib1g-dev)" % why) from None
 
 
 def stripped(root, name):

@@ -247,6 +247,9 @@ ptxpack_status ptxpack_attention_blocks_plan_row(ptxpack *handle, const ptxpack_
     plan_head             *made = NULL;
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
+    *plan = NULL;
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
     ptxpack_status status = attention_take_desc(handle, desc, &whole, &translated);
     if (status == PTXPACK_OK)
         status = plan_create(&blocks_op, handle, &whole, row, &made);

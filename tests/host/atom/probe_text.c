@@ -40,7 +40,7 @@ static void expect_text(run *r, const char *name, const char *ptx, const probe_k
     if (ptxpack_kernel_expand(r->handle, k->variant, k->symbols, k->symbol_count, &e) != PTXPACK_OK)
         fail_msg("%s: %s", name, ptxpack_detail(r->handle));
     const char *text = ptxpack_expansion_text(e, NULL);
-    snprintf(wanted, sizeof wanted, "\n%.*s ", (int)strcspn(ptx, ";"), ptx); /* the first of two */
+    snprintf(wanted, sizeof wanted, "\n        %.*s ", (int)strcspn(ptx, ";"), ptx); /* the first of two */
     if (strstr(text, wanted) == NULL)
         fail_msg("%s: the probe has no \"%s\"", name, ptx);
     ptxpack_expansion_free(e);
