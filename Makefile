@@ -123,6 +123,7 @@ $(foreach header,$(PUBLIC_HEADERS),$(eval $(call public_header,$(header))))
 $(B)/pack/%: ptx/% Makefile
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' $< > $@
+.SECONDARY: $(PACK_FILES:%=$(B)/pack/%)
 $(B)/pack/%.gz: $(B)/pack/%
 	$(Q)gzip -9nc $< > $@
 $(B)/pack_files.c: tools/install/embed.sh Makefile $(PACK_FILES:%=$(B)/pack/%.gz)
