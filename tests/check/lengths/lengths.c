@@ -476,9 +476,8 @@ static void run_case(check *c, const lengths_case *a, const char *name)
     random_state           random = random_start(c->seed +
                                                  (uint64_t)((a->shape * STORAGES + a->storage) * MASKS_IN_TURN));
     bool                   appends_rows = a->append < APPENDS;
-    int                    rounds = (appends_rows || a->hook < CHECK_HOOKS || a->kv != 0) && c->brief
-                                        ? 2
-                                        : ROUNDS; /* a launch and a replay */
+    bool                   repeated = appends_rows || a->hook < CHECK_HOOKS || a->kv != 0; /* as other cases */
+    int rounds = c->brief && (repeated || !c->quick) ? 2 : ROUNDS; /* a launch and a replay */
     /* Huge values have a bound without an absolute part: too close for a single row of few keys. */
     bool may_overflow = d.dtype == PTXPACK_BF16 && !appends_rows && !shapes[a->shape].in_keys &&
                         !is_unnormalized(a) && kv_types[a->kv] != PTXPACK_Q8_0 &&
