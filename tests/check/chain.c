@@ -331,14 +331,16 @@ static void run_chain(check *c, const ptxpack_variant *attention, const ptxpack_
     release(&t);
 }
 
-/* The rows of an operation that may begin early on this device. */
+/* The rows of an operation that may begin early on this device; not those of products of few rows, of which the chain has
+ * more. */
 static size_t find_rows(const check *c, const char *op, const ptxpack_variant **out, size_t room)
 {
     size_t                 count, found = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   why[256];
     for (size_t i = 0; i < count && found < room; i++)
-        if (strcmp(rows[i].op, op) == 0 && (rows[i].flags & PTXPACK_VARIANT_OVERLAPS) != 0 &&
+        if (strcmp(rows[i].op, op) == 0 && strcmp(rows[i].file, "gemm/rows.ptx") != 0 &&
+            (rows[i].flags & PTXPACK_VARIANT_OVERLAPS) != 0 &&
             ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL)
             out[found++] = &rows[i];
     return found;
