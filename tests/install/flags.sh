@@ -1,6 +1,7 @@
 #!/bin/sh
-# flags.sh - the flags of the build: by default the stack and the calls of libc are checked and relocations are
-# read-only; who gives CFLAGS and LDFLAGS gets these instead, and the library still compiles without a warning.
+# flags.sh - the flags of the build: by default what runs seldom is small and the rest is fast, the stack and the calls of
+# libc are checked and relocations are read-only; who gives CFLAGS and LDFLAGS gets these instead, and the library still
+# compiles without a warning.
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -11,6 +12,7 @@ commands() {
     make -n V=1 B="$work/b" "$@" "$work/b/cache/cache.o" "$work/b/libptxpack.so" >"$work/all" 2>&1 ||
         { cat "$work/all"; exit 1; }
     grep -e ' -c cache/cache.c ' "$work/all" >"$work/compile"
+    grep -e ' -c loader/expand/text.c ' "$work/all" >"$work/fast"
     grep -e ' -shared ' "$work/all" >"$work/link"
     [ -s "$work/compile" ] && [ -s "$work/link" ] || { echo "make $*: no commands"; exit 1; }
 }
@@ -25,7 +27,8 @@ lacks() {
 }
 
 commands
-has compile -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2
+has compile -Os -fstack-protector-strong -D_FORTIFY_SOURCE=2
+has fast -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2
 has link -Wl,-z,relro,-z,now
 for how in environment argument; do
     if [ $how = environment ]; then
@@ -36,7 +39,8 @@ for how in environment argument; do
         commands CFLAGS='-O0 -g' LDFLAGS=-Wl,-O1
     fi
     has compile -O0 -std=c11 -Wall
-    lacks compile O2 stack-protector FORTIFY
+    lacks compile Os stack-protector FORTIFY
+    lacks fast O2
     has link -Wl,-O1
     lacks link relro
 done
