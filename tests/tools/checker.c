@@ -47,7 +47,7 @@ static void right_kernels_pass(void **state)
                                           "bf16 d40 6/2 113x203 overflowing",
                                           "gemm bf16 rr 129x65x33",
                                           "gemm f16 cc 129x65x33",
-                                          "gemm f16 rc 8x8x8",
+                                          "gemm f16 rr 8x8x8", /* rc would be gemm/rows.ptx's */
                                           "gemm bf16 cr 100x40x0"};
     print_message("seed %d\n", (int)SEED);
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
