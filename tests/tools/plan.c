@@ -559,9 +559,9 @@ static void bad_options_are_one_line(void **state)
         const char *arguments, *reason;
         int         status;
     } cases[] = {
-        {"", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
-        {"vector_add", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
-        {"attention attention", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
+        {"", "plan: expected \"attention\", \"gemm\" or \"parallel\" (try --help)", 2},
+        {"vector_add", "plan: expected \"attention\", \"gemm\" or \"parallel\" (try --help)", 2},
+        {"attention attention", "plan: expected \"attention\", \"gemm\" or \"parallel\" (try --help)", 2},
         {"attention --nonsense", "plan: unknown option --nonsense", 2},
         {"attention --arch sm_7", "plan: arch: ", 2},
         {"attention --arch sm_80 --variant x", "--variant: \"x\" is not a kernel of attention", 2},
