@@ -409,7 +409,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
                        leftpad_k=leftpad_k)
     q_view, k_view, v_view = map(lengths.batched, views)
     sizes, stored = _sizes_of(q_view, k_view, v_view, order, lengths)
-    of_bytes = _bytes_of(*views, kv_dtype)
+    of_bytes = _bytes_of(views[0], views[1], views[2], kv_dtype)
     kind = _one_type(views if of_bytes is None else views[:1], dtype)
     if scale is not None and not scale > 0:
         raise ArgumentError("scale is %r, and must be above 0" % (scale,))
