@@ -190,13 +190,13 @@ static bool in_matrix(const check *c, const lengths_case *a)
         return false; /* appends and keys of bytes do not go with them */
     if (a->shape >= WHOLE_SHAPES && (a->append < APPENDS || (paged && (s->options & PTXPACK_LEFT_PAD) != 0) ||
                                      (paged && s->page_rows < 16)))
-        return false; /* wgmma.ptx does not take them */
-    if (a->hook < CHECK_HOOKS &&
-        a->hook >= CHECK_TEXTS) /* each shape has one bias, or bits; some with equal lengths */
-        return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS == a->mask &&
-               (a->shape + a->shape / 4 + a->hook) % 4 == 0 &&
+        return false;                           /* wgmma.ptx does not take them */
+    const int bias = 4 + a->hook - CHECK_TEXTS; /* in turns of its own: more hooks move no case with a bias */
+    if (a->hook < CHECK_HOOKS && bias >= 4)     /* each shape has one bias, or bits; some with equal lengths */
+        return a->append == APPENDS && (a->shape + a->storage + bias) % MASKS == a->mask &&
+               (a->shape + a->shape / 4 + bias) % 4 == 0 &&
                (a->storage == STORAGES ? a->shape % 3 == 1
-                                       : (5 * a->shape + 3 * a->hook) % STORAGES == a->storage);
+                                       : (5 * a->shape + 3 * bias) % STORAGES == a->storage);
     if (a->hook <
         CHECK_TEXTS) /* each shape has every second hook, with storages and masks in turn; or equal lengths */
         return a->append == APPENDS && (a->shape + a->storage + a->hook) % MASKS_IN_TURN == a->mask &&
