@@ -22,6 +22,12 @@ enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
 typedef double panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
 typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
 
+/* K and V in f32. */
+typedef struct panels {
+    float *k; /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float *v; /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
+} panels;
+
 struct attention_reference {
     ptxpack_attention_desc  desc;
     attention_geometry      geometry;
@@ -33,11 +39,11 @@ struct attention_reference {
     ptxpack_attention_hooks hooks;          /* NULL: none */
     attention_list_arrays   lists;
     attention_sequence     *sequences; /* [batch] */
-    float                  *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                  *v;         /* [batch][heads_kv][head_dim_v / 8][padded_keys][8] */
-    size_t                  padded_keys;
-    size_t                  k_size, v_size; /* floats of k and of v per batch and head */
-    int                     group;          /* rows that may share a pass: 1 when V is not finite */
+    panels                  exact;
+    panels rounded; /* what the rounded maths multiplies: of PTXPACK_Q8_0, f16; else the exact ones */
+    size_t padded_keys;
+    size_t k_size, v_size; /* floats of k and of v per batch and head */
+    int    group;          /* rows that may share a pass: 1 when V is not finite */
 };
 
 /* ---- scalars ------------------------------------------------------------------------------------ */
@@ -83,8 +89,8 @@ static bool fill_head(attention_reference *r, const void *k, const void *v, cons
     for (size_t j = (size_t)s->first; j < keys; j++) {
         size_t k_row = key_start(r, TENSOR_K, batch, (int64_t)j, head, page_table);
         size_t v_row = key_start(r, TENSOR_V, batch, (int64_t)j, head, page_table);
-        float *k_to = r->k + at * r->k_size + j / PANEL * d * PANEL + j % PANEL;
-        float *v_to = r->v + at * r->v_size + j * PANEL;
+        float *k_to = r->exact.k + at * r->k_size + j / PANEL * d * PANEL + j % PANEL;
+        float *v_to = r->exact.v + at * r->v_size + j * PANEL;
         for (size_t c = 0; c < d; c++)
             k_to[c * PANEL] = ptxpack_element(type, k, k_row + c);
         for (size_t c = 0; c < dv; c++) {
@@ -96,24 +102,44 @@ static bool fill_head(attention_reference *r, const void *k, const void *v, cons
     return finite;
 }
 
+static bool allocate_panels(panels *p, size_t k_floats, size_t v_floats)
+{
+    p->k = (float *)calloc(k_floats, sizeof *p->k); /* which checks the bytes; 0 pads */
+    p->v = (float *)calloc(v_floats, sizeof *p->v);
+    return p->k != NULL && p->v != NULL;
+}
+
 /* Memory for the panels and the sequences. */
 static ptxpack_status allocate(attention_reference *r)
 {
     const ptxpack_attention_desc *d = &r->desc;
     size_t                        heads = (size_t)d->batch * (size_t)d->heads_kv, k_floats, v_floats;
+    const bool                    blocks = attention_has_blocks(d);
     r->padded_keys = ((size_t)d->seqlen_kv + PANEL - 1) / PANEL * PANEL;
     r->k_size = r->padded_keys * (size_t)d->head_dim; /* < 2^41 */
     r->v_size = r->padded_keys * value_dim(r);
     r->sequences = (attention_sequence *)calloc((size_t)d->batch, sizeof *r->sequences);
-    if (!__builtin_mul_overflow(heads, r->k_size, &k_floats) &&
-        !__builtin_mul_overflow(heads, r->v_size, &v_floats)) {
-        r->k = (float *)calloc(k_floats, sizeof *r->k); /* which checks the bytes; 0 pads */
-        r->v = (float *)calloc(v_floats, sizeof *r->v);
-    }
-    if (r->k == NULL || r->v == NULL || r->sequences == NULL)
+    if (r->sequences == NULL || __builtin_mul_overflow(heads, r->k_size, &k_floats) ||
+        __builtin_mul_overflow(heads, r->v_size, &v_floats) ||
+        !allocate_panels(&r->exact, k_floats, v_floats) ||
+        (blocks && !allocate_panels(&r->rounded, k_floats, v_floats)))
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %zu * %zu floats of the reference", heads,
                             r->k_size + r->v_size);
     return PTXPACK_OK;
+}
+
+/* The kernels multiply what f16 has of the elements of blocks. */
+static void round_panels(attention_reference *r)
+{
+    const size_t heads = (size_t)r->desc.batch * (size_t)r->desc.heads_kv;
+    if (!attention_has_blocks(&r->desc)) {
+        r->rounded = r->exact;
+        return;
+    }
+    for (size_t i = 0; i < heads * r->k_size; i++)
+        r->rounded.k[i] = (float)round_to(PTXPACK_F16, r->exact.k[i]);
+    for (size_t i = 0; i < heads * r->v_size; i++)
+        r->rounded.v[i] = (float)round_to(PTXPACK_F16, r->exact.v[i]);
 }
 
 static ptxpack_status read_sequences(attention_reference *r, const ptxpack_attention_lengths *lengths)
@@ -240,6 +266,7 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
             if (!fill_head(r, k, r->geometry.values_in_keys ? k : v,
                            lengths != NULL ? lengths->page_table : NULL, b, h))
                 r->group = 1;
+    round_panels(r);
     *out = r;
     return PTXPACK_OK;
 }
@@ -248,8 +275,12 @@ void attention_reference_close(attention_reference *r)
 {
     if (r == NULL)
         return;
-    free(r->k);
-    free(r->v);
+    if (r->rounded.k != r->exact.k) {
+        free(r->rounded.k);
+        free(r->rounded.v);
+    }
+    free(r->exact.k);
+    free(r->exact.v);
     free(r->sequences);
     free(r);
 }
@@ -352,6 +383,14 @@ static double softmax_row(double *p, key_range seen, key_range all, double sink,
         sum += p[j] = j >= seen.first && j < seen.end && most > -INFINITY ? reference_exp(p[j] - most) : 0;
     *maximum = most;
     return sum;
+}
+
+/* S = Q K^T of the group over its keys. */
+static void score_keys(const attention_reference *r, const float *k, key_range all, scratch *w)
+{
+    const size_t d = (size_t)r->desc.head_dim;
+    for (size_t j = all.first / PANEL * PANEL; j < all.end; j += PANEL)
+        multiply(w->q, d, k + j * d, d, w->s + j, r->padded_keys);
 }
 
 /* O = P V of the group over its keys. */
@@ -503,12 +542,13 @@ static void compute_group(const attention_reference *r, const attention_row *row
             attention_read_list(&r->geometry.lists, &r->lists, row->batch, row->head, row->row,
                                 w->kinds + i * r->geometry.lists.key_blocks);
     }
-    for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
-        multiply(w->q, d, r->k + kv * r->k_size + j * d, d, w->s + j, r->padded_keys);
+    score_keys(r, r->exact.k + kv * r->k_size, keys.all, w);
     if (results->o != NULL || results->lse != NULL)
-        exact_group(r, r->v + kv * r->v_size, &keys, first, count, results, w);
+        exact_group(r, r->exact.v + kv * r->v_size, &keys, first, count, results, w);
+    if (results->rounded != NULL && r->rounded.k != r->exact.k)
+        score_keys(r, r->rounded.k + kv * r->k_size, keys.all, w);
     if (results->rounded != NULL)
-        rounded_group(r, r->v + kv * r->v_size, &keys, first, count, results->rounded, w);
+        rounded_group(r, r->rounded.v + kv * r->v_size, &keys, first, count, results->rounded, w);
 }
 
 /* ---- all rows, on threads ----------------------------------------------------------------------- */

@@ -17,12 +17,12 @@ typedef struct attention_row {
 typedef struct attention_row_results {
     double *o; /* [count][head_dim_v]: exact but for double's rounding */
     /* [count][head_dim_v]: the same with S, P and O rounded to the element type; with PTXPACK_E4M3 S and O
-     * to bf16, P to e4m3 where the largest of its row is 256. */
+     * to bf16, P to e4m3 where the largest of its row is 256; with PTXPACK_Q8_0 the elements of K and V to f16, too. */
     double *rounded;
     double *lse; /* [count]: natural log; where a row has nothing to attend to -inf, or its sink */
 } attention_row_results;
 
-/* Keep K and V as floats in the order in which the rows need them (4 bytes for each element).  q, the descales
+/* Keep K and V as floats in the order in which the rows need them (4 bytes for each element, 8 of PTXPACK_Q8_0).  q, the descales
  * (as in ptxpack_attention_reference), sinks, slopes, bias, bits and hooks are read later and must outlive *out.  `lengths`: the other arrays
  * that the descriptor asks for, read now; NULL where it asks for none.  After a failure the line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG, _E_MEMORY */
