@@ -3,6 +3,8 @@
 # A TEST is a program (host/layout/coord) or a script (install/embed.sh) below tests/.  Exit status 77 of a test means
 # that it was skipped; its lines with SKIP: are shown, also those of tests that ran but left something out.
 # After these the device checker runs, on a GPU and on the emulated driver, and the test of the checker.
+# The checker on the emulated driver has PTXPACK_TEST_SEED as its seed, or a fixed one, so that a failure is the commit's and comes
+# again; on a GPU the seed differs from run to run.
 # The last line is "N passed, N failed, N skipped"; exit status 1 if anything failed.
 if [ "$1" = --one ]; then # NAME COMMAND...: run one, and say what came of it
     name=$2
@@ -33,6 +35,7 @@ export PTXPACK_TEST_LOGS="$build/logs"
 mkdir -p "$PTXPACK_TEST_LOGS" || exit 1
 : >"$PTXPACK_TEST_LOGS/results"
 check=$build/ptxpack-check
+emulated="$check --device emu --seed ${PTXPACK_TEST_SEED:-20261127}"
 
 # Every job, a line "NAME COMMAND".
 jobs() {
@@ -47,16 +50,16 @@ jobs() {
     # Every kernel variant on the emulated driver; sm_89, sm_100 and sm_120 run the texts of the architectures before them, so that
     # some cases show that these are chosen and fit.
     for sm in 75 80 86 90; do
-        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $check --device emu"
+        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated"
     done
     for sm in 89 100 120; do
-        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $check --device emu --filter ' d64 '"
+        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated --filter ' d64 '"
     done
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
-    echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $check --device emu --row attention_decode --filter 1x1328"
+    echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
     # All tiles in one block, with the asynchronous operations as late as they may be.
-    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $check --device emu --quick"
-    echo "check/self_test_emu PTXPACK_EMU_SM=90 $check --device emu --self-test"
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick"
+    echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"
 }
 
 # The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
