@@ -2,8 +2,8 @@
 #include "gather.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "host/plan/calls.h"
 #include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -74,18 +74,6 @@ ptxpack_status gather_check(const gather_geometry *g, const ptxpack_gather_buffe
 }
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
-/* A layout is the number of a block's threads. */
-static ptxpack_status derive(const ptxpack_variant *row, void *out)
-{
-    *(int32_t *)out = row->threads;
-    return PTXPACK_OK;
-}
-
-static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
-{
-    (void)problem, (void)layout, (void)list; /* one text for all problems */
-}
-
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const ptxpack_gather_desc *d = (const ptxpack_gather_desc *)problem->desc;
@@ -102,8 +90,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 {
     const ptxpack_gather_desc *d = (const ptxpack_gather_desc *)problem->desc;
     ptxpack_gather_plan       *plan = (ptxpack_gather_plan *)head;
-    const uint32_t             pieces = (uint32_t)(d->columns / PIECE), threads = *(const uint32_t *)layout;
-    (void)row;
+    const uint32_t             pieces = (uint32_t)(d->columns / PIECE);
+    (void)layout;
     plan->arguments = (gather_arguments){
         .table_row = plan->geometry.table.stride[MEMORY_ROW],
         .y_row = plan->geometry.y.stride[MEMORY_ROW],
@@ -111,7 +99,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         .pieces = pieces,
         .table_rows = (uint32_t)d->table_rows,
     };
-    head->grid[0] = (plan->arguments.units - 1) / threads + 1;
+    head->grid[0] = (plan->arguments.units - 1) / (uint32_t)row->threads + 1;
     return PTXPACK_OK;
 }
 
@@ -134,10 +122,7 @@ static const plan_method    gather_method = {
        .fields = fields,
        .field_count = sizeof fields / sizeof fields[0],
        .argument_bytes = sizeof(gather_arguments),
-       .layout_bytes = sizeof(int32_t),
-       .derive = derive,
        .refusal = refusal,
-       .symbols = symbols,
        .fill = fill,
        .address = address,
        .corners = corners,
@@ -204,32 +189,4 @@ const plan_op                   gather_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_gather_plan_row(ptxpack *handle, const ptxpack_gather_desc *desc,
-                                       const ptxpack_variant *row, ptxpack_gather_plan **plan)
-{
-    plan_head *made;
-    if (plan == NULL)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&gather_op, handle, desc, row, &made);
-    *plan = (ptxpack_gather_plan *)made;
-    return status;
-}
-
-ptxpack_status ptxpack_gather_plan_create(ptxpack *handle, const ptxpack_gather_desc *desc,
-                                          ptxpack_gather_plan **plan)
-{
-    return ptxpack_gather_plan_row(handle, desc, NULL, plan);
-}
-
-void ptxpack_gather_plan_free(ptxpack_gather_plan *plan) { free(plan); }
-
-const ptxpack_kernel *ptxpack_gather_kernel(const ptxpack_gather_plan *plan)
-{
-    return plan != NULL ? plan->head.kernel : NULL;
-}
-
-ptxpack_status ptxpack_gather(const ptxpack_gather_plan *plan, const ptxpack_gather_buffers *buffers,
-                              struct CUstream_st *stream)
-{
-    return plan_launch((const plan_head *)plan, buffers, stream);
-}
+PLAN_CALLS(ptxpack_gather, gather_op, ptxpack_gather)

@@ -2,9 +2,9 @@
 #include "gemm.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "host/plan/memory.h"
+#include "host/plan/calls.h"
 #include "op.h"
 
 void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *list)
@@ -94,7 +94,6 @@ static const plan_struct buffers_struct = {
     .older = {offsetof(ptxpack_gemm_buffers, launch)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
 };
-_Static_assert(sizeof(ptxpack_gemm_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 static const plan_method *const methods[] = {&gemm_rows, &gemm_wgmma, &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
@@ -119,37 +118,9 @@ const plan_op gemm_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
-                                     ptxpack_gemm_plan **plan)
-{
-    plan_head *made;
-    if (plan == NULL)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&gemm_op, handle, desc, row, &made);
-    *plan = (ptxpack_gemm_plan *)made;
-    return status;
-}
-
-ptxpack_status ptxpack_gemm_plan_create(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                        ptxpack_gemm_plan **plan)
-{
-    return ptxpack_gemm_plan_row(handle, desc, NULL, plan);
-}
-
-void ptxpack_gemm_plan_free(ptxpack_gemm_plan *plan) { free(plan); }
+PLAN_CALLS(ptxpack_gemm, gemm_op, ptxpack_gemm_launch)
 
 size_t ptxpack_gemm_workspace(const ptxpack_gemm_plan *plan)
 {
     return plan != NULL ? (size_t)plan->head.workspace : 0;
-}
-
-const ptxpack_kernel *ptxpack_gemm_kernel(const ptxpack_gemm_plan *plan)
-{
-    return plan != NULL ? plan->head.kernel : NULL;
-}
-
-ptxpack_status ptxpack_gemm_launch(const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *buffers,
-                                   struct CUstream_st *stream)
-{
-    return plan_launch((const plan_head *)plan, buffers, stream);
 }

@@ -2,8 +2,8 @@
 #include "norm.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "host/plan/calls.h"
 #include "op.h"
 
 struct ptxpack_norm_plan {
@@ -176,32 +176,4 @@ const plan_op norm_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_norm_plan_row(ptxpack *handle, const ptxpack_norm_desc *desc, const ptxpack_variant *row,
-                                     ptxpack_norm_plan **plan)
-{
-    plan_head *made;
-    if (plan == NULL)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&norm_op, handle, desc, row, &made);
-    *plan = (ptxpack_norm_plan *)made;
-    return status;
-}
-
-ptxpack_status ptxpack_norm_plan_create(ptxpack *handle, const ptxpack_norm_desc *desc,
-                                        ptxpack_norm_plan **plan)
-{
-    return ptxpack_norm_plan_row(handle, desc, NULL, plan);
-}
-
-void ptxpack_norm_plan_free(ptxpack_norm_plan *plan) { free(plan); }
-
-const ptxpack_kernel *ptxpack_norm_kernel(const ptxpack_norm_plan *plan)
-{
-    return plan != NULL ? plan->head.kernel : NULL;
-}
-
-ptxpack_status ptxpack_norm(const ptxpack_norm_plan *plan, const ptxpack_norm_buffers *buffers,
-                            struct CUstream_st *stream)
-{
-    return plan_launch((const plan_head *)plan, buffers, stream);
-}
+PLAN_CALLS(ptxpack_norm, norm_op, ptxpack_norm)

@@ -18,8 +18,8 @@
  *          steps   it attends to its own keys while those of the nearest rank arrive, to these while those of the next two
  *                  arrive, then of four, ...; the parts are merged by their log-sum-exps in f32, and rounded once more
  *          Keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers.
- * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none.  k and v of a rank are read
- *          by other ranks: its stream goes on after they have been.
+ * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
+ *          in a group by NCCL.  k and v of a rank are read by other ranks: its stream goes on after they have been.
  * Streams  A launch is enqueued on a stream of each local rank.  Copies run on streams of the group beside them, and wait for
  *          the work that is in the streams of all ranks that they read from.  Nothing waits on the host.
  * Errors   Calls return a ptxpack_status; the line is ptxpack_detail of the handle of the group's first local rank.  After an

@@ -22,12 +22,6 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return line;
 }
 
-static ptxpack_status derive(const ptxpack_variant *row, void *layout)
-{
-    *(int32_t *)layout = row->threads;
-    return PTXPACK_OK;
-}
-
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
@@ -35,7 +29,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     const memory_tensor    *o = (const memory_tensor *)problem->geometry;
     merge_parts_plan       *plan = (merge_parts_plan *)head;
     const uint32_t          pieces = (uint32_t)d->head_dim / PIECE;
-    (void)row;
+    (void)layout;
     plan->arguments = (merge_parts_arguments){
         .o_batch = o->stride[MEMORY_BATCH],
         .o_row = o->stride[MEMORY_ROW],
@@ -45,7 +39,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         .rows = (uint32_t)d->rows,
         .heads = (uint32_t)d->heads,
         .pieces = pieces,
-        .per_block = (uint32_t) * (const int32_t *)layout / pieces,
+        .per_block = (uint32_t)row->threads / pieces,
     };
     head->grid[0] = (plan->arguments.vectors - 1) / plan->arguments.per_block + 1;
     return PTXPACK_OK;
@@ -73,8 +67,6 @@ static const plan_method    method = {
        .fields = fields,
        .field_count = sizeof fields / sizeof fields[0],
        .argument_bytes = sizeof(merge_parts_arguments),
-       .layout_bytes = sizeof(int32_t),
-       .derive = derive,
        .refusal = refusal,
        .symbols = symbols,
        .fill = fill,

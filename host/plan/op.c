@@ -56,7 +56,7 @@ ptxpack_status plan_layout(const ptxpack_variant *row, const void **layout, void
     void              *known = place != NULL ? atomic_load_explicit(place, memory_order_acquire) : NULL;
     *own = NULL;
     *layout = known;
-    if (known != NULL)
+    if (known != NULL || method->derive == NULL)
         return PTXPACK_OK;
     void *made = malloc(method->layout_bytes);
     if (made == NULL)

@@ -25,7 +25,8 @@ size_t plan_symbols(const plan_problem *p, const ptxpack_variant *row,
     if (plan_layout(row, &layout, &own) != PTXPACK_OK)
         return 0;
     add_arguments(&list, method);
-    method->symbols(p, layout, &list);
+    if (method->symbols != NULL)
+        method->symbols(p, layout, &list);
     free(own);
     if (list.failed)
         ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));

@@ -74,7 +74,7 @@ struct plan_method {
     size_t                field_count, argument_bytes;
 
     /* Derive what depends only on the row and is the same for all problems.  The line of a failure is in
-     * ptxpack_detail(NULL). */
+     * ptxpack_detail(NULL).  NULL: nothing; `layout` is NULL then. */
     size_t layout_bytes;
     ptxpack_status (*derive)(const ptxpack_variant *row, void *layout);
 
@@ -84,7 +84,7 @@ struct plan_method {
     /* The time that the row would take, in a unit that is common to all rows that are compared.  NULL: the
      * first row is taken. */
     double (*cost)(const plan_problem *problem, const ptxpack_variant *row);
-    /* The symbols of the problem's build, besides those of the arguments. */
+    /* The symbols of the problem's build, besides those of the arguments.  NULL: none. */
     void (*symbols)(const plan_problem *problem, const void *layout, symbol_list *list);
     /* Set grid, workspace and arguments, except what comes with a launch.  If there is a driver, the handle's
      * context is current.  The line of a failure is the handle's. */

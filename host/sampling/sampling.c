@@ -2,8 +2,8 @@
 #include "sampling.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "host/plan/calls.h"
 #include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -76,14 +76,6 @@ ptxpack_status sampling_check(const sampling_geometry *g, const ptxpack_sampling
 }
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
-/* Nothing is derived from a row; a layout has a byte all the same. */
-static ptxpack_status derive(const ptxpack_variant *row, void *out)
-{
-    (void)row;
-    *(char *)out = 0;
-    return PTXPACK_OK;
-}
-
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const ptxpack_sampling_desc *d = (const ptxpack_sampling_desc *)problem->desc;
@@ -126,8 +118,6 @@ static const plan_method    sampling_method = {
        .fields = fields,
        .field_count = sizeof fields / sizeof fields[0],
        .argument_bytes = sizeof(sampling_arguments),
-       .layout_bytes = 1,
-       .derive = derive,
        .symbols = symbols,
        .fill = fill,
        .address = address,
@@ -199,32 +189,4 @@ const plan_op                   sampling_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_sampling_plan_row(ptxpack *handle, const ptxpack_sampling_desc *desc,
-                                         const ptxpack_variant *row, ptxpack_sampling_plan **plan)
-{
-    plan_head *made;
-    if (plan == NULL)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&sampling_op, handle, desc, row, &made);
-    *plan = (ptxpack_sampling_plan *)made;
-    return status;
-}
-
-ptxpack_status ptxpack_sampling_plan_create(ptxpack *handle, const ptxpack_sampling_desc *desc,
-                                            ptxpack_sampling_plan **plan)
-{
-    return ptxpack_sampling_plan_row(handle, desc, NULL, plan);
-}
-
-void ptxpack_sampling_plan_free(ptxpack_sampling_plan *plan) { free(plan); }
-
-const ptxpack_kernel *ptxpack_sampling_kernel(const ptxpack_sampling_plan *plan)
-{
-    return plan != NULL ? plan->head.kernel : NULL;
-}
-
-ptxpack_status ptxpack_sampling(const ptxpack_sampling_plan *plan, const ptxpack_sampling_buffers *buffers,
-                                struct CUstream_st *stream)
-{
-    return plan_launch((const plan_head *)plan, buffers, stream);
-}
+PLAN_CALLS(ptxpack_sampling, sampling_op, ptxpack_sampling)

@@ -164,23 +164,15 @@ void check_append(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < 2 * CASES && !atomic_load(&c->broken); k++) {
             const append_case *a = &cases[k / 2];
             ptxpack_dtype      dtype = k % 2 == 0 ? PTXPACK_F16 : PTXPACK_BF16;
             char               name[200];
             name_case(a, dtype, rows[i].id, name);
-            if (strcmp(rows[i].op, "attention_append") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                (ptxpack_variant_parameter(&rows[i], "KV_BYTES", 2) == 1) != (a->kv_dtype != 0) ||
-                (dtype == PTXPACK_BF16 && (rows[i].flags & PTXPACK_VARIANT_NO_BF16) != 0) ||
-                !check_wanted(c, name) || (c->quick && !a->quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "attention_append", dtype) &&
+                (ptxpack_variant_parameter(&rows[i], "KV_BYTES", 2) == 1) == (a->kv_dtype != 0) &&
+                check_case_runs(c, name, a->quick))
                 run_case(c, a, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/plan/inspect.h"
+
 enum { SHOWN_FAILURES = 50, THREADS = 256 };
 
 bool check_wanted(const check *c, const char *name)
@@ -16,6 +18,21 @@ bool check_wanted(const check *c, const char *name)
 bool check_row_wanted(const check *c, const ptxpack_variant *row)
 {
     return c->row == NULL || strstr(row->id, c->row) != NULL;
+}
+
+bool check_row_runs(const check *c, const ptxpack_variant *row, const char *op, ptxpack_dtype dtype)
+{
+    char why[256];
+    return strcmp(row->op, op) == 0 && check_row_wanted(c, row) && plan_row_takes(row, dtype) &&
+           ptxpack_variant_refusal(row, &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL;
+}
+
+bool check_case_runs(const check *c, const char *name, bool quick)
+{
+    const bool runs = check_wanted(c, name) && (quick || !c->quick);
+    if (runs && c->list)
+        puts(name);
+    return runs && !c->list;
 }
 
 void check_record(check *c, const char *name, const char *what)

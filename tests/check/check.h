@@ -29,6 +29,10 @@ typedef struct check {
 
 bool check_wanted(const check *c, const char *name);
 bool check_row_wanted(const check *c, const ptxpack_variant *row);
+/* Whether a row is one of the operation, for elements of dtype, is wanted, and runs on the device. */
+bool check_row_runs(const check *c, const ptxpack_variant *row, const char *op, ptxpack_dtype dtype);
+/* Whether a case is wanted, also in a quick run, and is to be run; prints its name where cases are listed. */
+bool check_case_runs(const check *c, const char *name, bool quick);
 /* Counts a case; `what` is NULL when it passed, otherwise it is printed with the name. */
 void check_record(check *c, const char *name, const char *what);
 /* Records a failure of the GPU or of the library; the other cases are not run. */

@@ -299,22 +299,13 @@ void check_merge(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < 2 * CASES && !atomic_load(&c->broken); k++) {
             const merge_case *m = &cases[k / 2];
             ptxpack_dtype     dtype = k % 2 == 0 ? PTXPACK_F16 : PTXPACK_BF16;
             char              name[160];
             name_case(m, dtype, rows[i].id, name);
-            if (strcmp(rows[i].op, "attention_merge") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                (dtype == PTXPACK_BF16 && (rows[i].flags & PTXPACK_VARIANT_NO_BF16) != 0) ||
-                !check_wanted(c, name) || (c->quick && !m->quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "attention_merge", dtype) && check_case_runs(c, name, m->quick))
                 run_case(c, m, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }
 }

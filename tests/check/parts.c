@@ -232,7 +232,6 @@ void check_parts(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < 2 * CASES && !atomic_load(&c->broken); k++) {
             const parts_case *m = &cases[k / 2];
@@ -242,15 +241,8 @@ void check_parts(check *c)
                      ptxpack_dtype_name(dtype), (int)m->dim, (int)m->batch, (int)m->rows, (int)m->heads,
                      m->apart ? " apart" : "", m->heads_first ? " heads first" : "", m->no_lse ? " no lse" : "",
                      rows[i].id);
-            if (strcmp(rows[i].op, "attention_merge_parts") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                (dtype == PTXPACK_BF16 && (rows[i].flags & PTXPACK_VARIANT_NO_BF16) != 0) ||
-                !check_wanted(c, name) || (c->quick && !m->quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "attention_merge_parts", dtype) &&
+                check_case_runs(c, name, m->quick))
                 run_case(c, m, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }
 }

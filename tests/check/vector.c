@@ -124,12 +124,8 @@ static void run_row(check *c, const ptxpack_variant *row, ptxpack_dtype dtype)
             vector_run r = {.dtype = dtype, .n = lengths[i], .alias = alias, .a = 1.5f, .b = -0.3f, .c = 0.7f};
             snprintf(name, sizeof name, "vector_add %s n=%llu%s %s", ptxpack_dtype_name(dtype),
                      (unsigned long long)r.n, alias_names[alias], row->id);
-            if (!check_wanted(c, name) || (c->quick && i % 4 != 1))
+            if (!check_case_runs(c, name, i % 4 == 1))
                 continue;
-            if (c->list) {
-                puts(name);
-                continue;
-            }
             if (plan == NULL && ptxpack_vector_plan_row(c->gpu.handle, dtype, row, &plan) != PTXPACK_OK) {
                 check_broken(c, name, ptxpack_detail(c->gpu.handle));
                 return;
@@ -144,13 +140,10 @@ void check_vector(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256];
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].op, "vector_add") != 0 || !check_row_wanted(c, &rows[i]) ||
-            ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) != NULL)
-            continue;
-        run_row(c, &rows[i], PTXPACK_F16);
-        if (!(rows[i].flags & PTXPACK_VARIANT_NO_BF16))
-            run_row(c, &rows[i], PTXPACK_BF16);
-    }
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++) {
+            const ptxpack_dtype dtype = k == 0 ? PTXPACK_F16 : PTXPACK_BF16;
+            if (check_row_runs(c, &rows[i], "vector_add", dtype))
+                run_row(c, &rows[i], dtype);
+        }
 }

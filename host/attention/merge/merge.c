@@ -2,8 +2,8 @@
 #include "merge.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "host/plan/calls.h"
 #include "op.h"
 
 struct ptxpack_attention_merge_plan {
@@ -159,8 +159,6 @@ static const plan_struct buffers_struct = {
     .older = {offsetof(ptxpack_attention_merge_buffers, launch)},
     .launch_at = offsetof(ptxpack_attention_merge_buffers, launch),
 };
-_Static_assert(sizeof(ptxpack_attention_merge_buffers) <= sizeof(plan_room),
-               "plan_room has room for the buffers");
 static const plan_method *const methods[] = {&merge_method};
 _Static_assert(sizeof(merge_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(merge_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
@@ -183,33 +181,4 @@ const plan_op merge_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-ptxpack_status ptxpack_attention_merge_plan_row(ptxpack *handle, const ptxpack_attention_merge_desc *desc,
-                                                const ptxpack_variant *row, ptxpack_attention_merge_plan **plan)
-{
-    plan_head *made;
-    if (plan == NULL)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&merge_op, handle, desc, row, &made);
-    *plan = (ptxpack_attention_merge_plan *)made;
-    return status;
-}
-
-ptxpack_status ptxpack_attention_merge_plan_create(ptxpack *handle, const ptxpack_attention_merge_desc *desc,
-                                                   ptxpack_attention_merge_plan **plan)
-{
-    return ptxpack_attention_merge_plan_row(handle, desc, NULL, plan);
-}
-
-void ptxpack_attention_merge_plan_free(ptxpack_attention_merge_plan *plan) { free(plan); }
-
-const ptxpack_kernel *ptxpack_attention_merge_kernel(const ptxpack_attention_merge_plan *plan)
-{
-    return plan != NULL ? plan->head.kernel : NULL;
-}
-
-ptxpack_status ptxpack_attention_merge(const ptxpack_attention_merge_plan    *plan,
-                                       const ptxpack_attention_merge_buffers *buffers,
-                                       struct CUstream_st                    *stream)
-{
-    return plan_launch((const plan_head *)plan, buffers, stream);
-}
+PLAN_CALLS(ptxpack_attention_merge, merge_op, ptxpack_attention_merge)

@@ -110,20 +110,13 @@ void check_gather(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256], name[160];
+    char                   name[160];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < CASES && !atomic_load(&c->broken); k++) {
             const gather_case *m = &cases[k];
             snprintf(name, sizeof name, "gather %dx%d of %d%s %s", (int)m->rows, (int)m->columns,
                      (int)m->table_rows, m->gap != 0 ? " gaps" : "", rows[i].id);
-            if (strcmp(rows[i].op, "gather") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                !check_wanted(c, name) || (c->quick && !m->quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "gather", PTXPACK_F16) && check_case_runs(c, name, m->quick))
                 run_case(c, m, &rows[i], name, random_start(c->seed + (uint64_t)k));
         }
 }

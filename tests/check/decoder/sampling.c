@@ -158,21 +158,14 @@ void check_sampling(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256], name[160];
+    char                   name[160];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < TYPES * CASES && !atomic_load(&c->broken); k++) {
             const sampling_case *m = &cases[k / TYPES];
             snprintf(name, sizeof name, "sampling %s %d%s%s %s", type_names[k % TYPES], (int)m->vocabulary,
                      m->stride != 0 ? " gaps" : "", m->greedy ? " greedy" : "", rows[i].id);
-            if (strcmp(rows[i].op, "sampling") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                (k % TYPES == 1 && !plan_row_takes(&rows[i], PTXPACK_BF16)) || !check_wanted(c, name) ||
-                (c->quick && !m->quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "sampling", k % TYPES == 1 ? PTXPACK_BF16 : PTXPACK_F16) &&
+                check_case_runs(c, name, m->quick))
                 run_case(c, m, k % TYPES, &rows[i], name, random_start(c->seed + (uint64_t)k));
         }
 }

@@ -157,18 +157,12 @@ void check_blocks(check *c)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[PLAN_LINE], name[160];
+    char                   name[160];
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < CASES && !atomic_load(&c->broken); k++) {
             snprintf(name, sizeof name, "made blocks %s %s", cases[k].name, rows[i].id);
-            if (strcmp(rows[i].op, "attention_blocks") != 0 || !check_row_wanted(c, &rows[i]) ||
-                ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) !=
-                    NULL ||
-                !check_wanted(c, name) || (c->quick && !cases[k].quick))
-                continue;
-            if (c->list)
-                puts(name);
-            else
+            if (check_row_runs(c, &rows[i], "attention_blocks", PTXPACK_F16) &&
+                check_case_runs(c, name, cases[k].quick))
                 run_case(c, &cases[k], &rows[i], name);
         }
 }
