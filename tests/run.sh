@@ -47,13 +47,13 @@ jobs() {
     done
     echo "check $check --device gpu"
     echo "check/self_test $check --device gpu --self-test"
-    # Every kernel variant on the emulated driver; sm_89, sm_100 and sm_120 run the texts of the architectures before them, so that
-    # some cases show that these are chosen and fit.
-    for sm in 75 80 86 90; do
-        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated"
+    # Every kernel variant on the emulated driver, in full on the architecture that it is for.  Later ones run the texts of those
+    # before them, too: some cases show that these are chosen and fit.
+    for sm in 75 80 90; do
+        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated --newest"
     done
-    for sm in 89 100 120; do
-        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated --filter ' d64 '"
+    for sm in 80 86 89 90 100 120; do
+        echo "check/d64_sm_$sm PTXPACK_EMU_SM=$sm $emulated --filter ' d64 '"
     done
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
@@ -63,7 +63,7 @@ jobs() {
 }
 
 # The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
-long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/sm_100|check/late|emu/rows/attention_wgmma'
+long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/d64_sm_90|check/late|emu/rows/attention_wgmma'
 {
     jobs "$@" | grep -E "^($long) "
     jobs "$@" | grep -vE "^($long|loader/generations) "

@@ -17,7 +17,20 @@ bool check_wanted(const check *c, const char *name)
 
 bool check_row_wanted(const check *c, const ptxpack_variant *row)
 {
-    return c->row == NULL || strstr(row->id, c->row) != NULL;
+    return (c->row == NULL || strstr(row->id, c->row) != NULL) && row->arch >= c->oldest;
+}
+
+int32_t check_newest(const check *c)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   why[256];
+    int32_t                newest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].arch > newest &&
+            ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL)
+            newest = rows[i].arch;
+    return newest;
 }
 
 bool check_row_runs(const check *c, const ptxpack_variant *row, const char *op, ptxpack_dtype dtype)

@@ -23,12 +23,15 @@ typedef struct check {
     bool        first;  /* stop at the first failure */
     const char *filter; /* substring of a case's name; NULL: all */
     const char *row;    /* substring of the id of a row of kernels.def; NULL: all */
+    int32_t     oldest; /* rows of earlier architectures are not run */
     int         threads;
     uint64_t    seed;
 } check;
 
 bool check_wanted(const check *c, const char *name);
 bool check_row_wanted(const check *c, const ptxpack_variant *row);
+/* The newest architecture of the rows that the device can run. */
+int32_t check_newest(const check *c);
 /* Whether a row is one of the operation, for elements of dtype, is wanted, and runs on the device. */
 bool check_row_runs(const check *c, const ptxpack_variant *row, const char *op, ptxpack_dtype dtype);
 /* Whether a case is wanted, also in a quick run, and is to be run; prints its name where cases are listed. */

@@ -46,11 +46,13 @@ int main(int argc, char **argv)
     const char  *ptx_dir = "ptx", *choice = NULL;
     char         word[] = "check";
     int64_t      threads = c.threads, seed = -1;
-    bool         self_test = false, full = false;
+    bool         self_test = false, full = false, newest = false;
     const option rows[] = {
         {"quick", OPTION_FLAG, &c.quick, "a few cases of each kind"},
         {"filter", OPTION_TEXT, &c.filter, "TEXT  only cases whose name contains it"},
         {"row", OPTION_TEXT, &c.row, "TEXT  only rows of kernels.def whose id contains it, and no atoms"},
+        {"newest", OPTION_FLAG, &newest,
+         "only rows of kernels.def for the newest architecture that the device has rows of"},
         {"first", OPTION_FLAG, &c.first, "stop at the first failure"},
         {"list", OPTION_FLAG, &c.list, "print the names and run nothing"},
         {"threads", OPTION_INT, &threads, "N  for the references (default: one per processor)"},
@@ -85,6 +87,7 @@ int main(int argc, char **argv)
     pthread_mutex_init(&c.gpu_lock, NULL);
     pthread_mutex_init(&c.print_lock, NULL);
     c.brief = c.gpu.emulated && !full;
+    c.oldest = newest ? check_newest(&c) : 0;
     status = self_test ? check_self_test(&c, ptx_dir) : run_all(&c);
     device_close(&c.gpu);
     return command_end(status);
