@@ -296,7 +296,7 @@ ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attentio
     if (derive(row, l) != PTXPACK_OK)
         return l->status;
     l->smem_factors = l->shared_bytes;
-    l->shared_bytes += has_bytes(l) ? l->block_m * F32 : 0;
+    l->shared_bytes += has_bytes(l) || l->blocks ? l->block_m * F32 : 0;
     if (row->shared_bytes != l->shared_bytes)
         l->status = tile_refuse_row(row, "shared_bytes is %d, its tiles take %lld", row->shared_bytes,
                                     (long long)l->shared_bytes);
