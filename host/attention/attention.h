@@ -47,9 +47,9 @@
  *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
  *          codes become f16 without an error.  head_dim is then a multiple of 16.  A code of e4m3 that is NaN, of a
  *          key that a row sees, gives NaN or counts as 480.
- *          With PTXPACK_Q8_0 k and v are ggml's blocks (dtype.h), in decoding alone: up to 64 query rows that share a key head.
- *          head_dim is 64, 128 or 256; strides are multiples of head_dim, and still count elements, of which 32 take 34 bytes;
- *          there are no descales.  An element becomes f16: it is rounded once, and finite up to 65504.
+ *          With PTXPACK_Q8_0 k and v are ggml's blocks (dtype.h): head_dim is 64, 128 or 256; strides are multiples of
+ *          head_dim, and still count elements, of which 32 take 34 bytes; there are no descales.  An element becomes f16: it is
+ *          rounded once, and finite up to 65504.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf, or its
  *          sink.
  * Parts    Attentions of the same queries to parts of the keys are merged by merge.h.  One part alone may then have the

@@ -130,9 +130,19 @@ static void tiles_fill_shared_memory(const row_case *c)
     one_tile(&l->q, l->block_m, l->head_dim);
     one_tile(&l->kv, l->block_n, l->kv_columns);
     assert_int_equal(l->smem_q, 0);
-    assert_int_equal(l->smem_k, ELEMENT * l->block_m * l->head_dim);
-    assert_int_equal(l->stage_bytes, ELEMENT * l->block_n * l->kv_columns);
-    assert_int_equal(l->smem_v, l->smem_k + l->stages * l->stage_bytes);
+    const int64_t q = ELEMENT * l->block_m * l->head_dim, tile = ELEMENT * l->block_n * l->kv_columns;
+    const int64_t raw = l->block_n * l->head_dim / PTXPACK_Q8_0_ELEMENTS * PTXPACK_Q8_0_BYTES;
+    if (l->blocks) {
+        assert_int_equal(l->stage_bytes, raw);
+        assert_int_equal(l->smem_raw_k, q);
+        assert_int_equal(l->smem_raw_v, q + raw);
+        assert_int_equal(l->smem_k, q + 2 * raw);
+        assert_int_equal(l->smem_v, q + 2 * raw + tile);
+    } else {
+        assert_int_equal(l->stage_bytes, tile);
+        assert_int_equal(l->smem_k, q);
+        assert_int_equal(l->smem_v, q + l->stages * tile);
+    }
     assert_int_equal(l->shared_bytes, c->row->shared_bytes);
 }
 

@@ -499,12 +499,15 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_LIST_MOST") + 4);
         assert_int_equal(symbol(&a, "ARG_HOOK_SCALE"), symbol(&a, "ARG_CHUNK_SHIFT") + 4);
         assert_int_equal(symbol(&a, "ARG_CHUNK"), symbol(&a, "ARG_SINKS") + 24); /* where other builds end */
+        const bool blocks = ptxpack_variant_parameter(&rows[i], "KV_BYTES", 2) == 0;
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
                              symbol(&a, "PADDED"),
-                         4);
+                         blocks ? 3 : 4); /* rows of blocks are never padded */
+        assert_int_equal(symbol(&a, "KV_Q8_0"), blocks);
         assert_int_equal(symbol(&a, "BF16"), !(rows[i].flags & PTXPACK_VARIANT_NO_BF16));
-        assert_int_equal(symbol(&a, "SMEM_K"), 2 * ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) *
-                                                   ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0));
+        assert_int_equal(symbol(&a, blocks ? "SMEM_RAW_K" : "SMEM_K"),
+                         2 * ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) *
+                             ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0));
     }
 }
 

@@ -355,7 +355,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
              k and v may be of e4m3 or int8 while q is of f16 or bf16: then k_descale and v_descale may also be [heads_kv] or
              [1], or such ones expanded to [batch, heads_kv]
-    kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits; "q8_0" (decoding): their last dimension is
+    kv_dtype "e4m3" or "int8": what k and v of uint8 stand for, where q is of 16 bits; "q8_0": their last dimension is
              bytes of ggml's blocks, 34 for 32 elements, of a head_dim of 64, 128 or 256, as from_numpy(array, "q8_0") makes them
     sinks    f32 [heads_q]: for each query head a virtual logit in the softmax, which no v belongs to; -inf is none
     normalized  False: the result is the sum of e^s v itself, not divided by the sum of e^s, whose logarithm lse still has.  With a
