@@ -158,10 +158,12 @@ static float block_element(const void *array, size_t index)
     return f16_to_float(scale) * (float)(int8_t)block[sizeof scale + index % PTXPACK_Q8_0_ELEMENTS];
 }
 
-/* Halves away from zero; |value| is at most a little more than 127.  A NaN becomes 0. */
+/* Halves away from zero.  |value| is at most a little more than 127, or infinite where 1 / d is: it is clamped.  A NaN becomes 0. */
 static int8_t round_away(float value)
 {
-    const int   whole = value >= -128 && value <= 128 ? (int)value : 0;
+    if (value >= 127 || value <= -128)
+        return value > 0 ? 127 : -128;
+    const int   whole = value == value ? (int)value : 0;
     const float rest = value - (float)whole;
     return (int8_t)(rest >= 0.5f ? whole + 1 : rest <= -0.5f ? whole - 1 : whole);
 }

@@ -34,7 +34,9 @@ PTXPACK_API size_t ptxpack_dtype_span(ptxpack_dtype type, size_t count);
 PTXPACK_API float ptxpack_element(ptxpack_dtype type, const void *array, size_t index);
 PTXPACK_API void  ptxpack_set_element(ptxpack_dtype type, void *array, size_t index, float value);
 /* Sets elements index .. index + count - 1, of PTXPACK_Q8_0 both multiples of 32, as ggml quantises them: with m the largest
- * |value| of a block d = m / 127, and each number is value (1 / d), rounded, halves away from zero; then d is rounded to f16. */
+ * |value| of a block d = m / 127, and each number is value (1 / d), rounded, halves away from zero; then d is rounded to f16.
+ * A block of zeros has d 0 and numbers 0.  A NaN does not count for m, and its number is 0.  With an infinity d is infinite and all
+ * numbers are 0, so that every element means NaN.  Where 1 / d is infinite, d is 0 in f16, and numbers are -128, 0 and 127. */
 PTXPACK_API void ptxpack_set_elements(ptxpack_dtype type, void *array, size_t index, const float *values,
                                       size_t count);
 #ifdef __cplusplus

@@ -37,6 +37,12 @@ static const append_case cases[] = {
      PTXPACK_E4M3},
     {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true, PTXPACK_INT8},
     {5, 7, 33, 2, 0, 16, 0, 2, true, NEW | PTXPACK_DESCALES_HEAD, Q_APART, false, true, true, PTXPACK_E4M3},
+    {3, 4, 40, 2, 0, 128, 0, 0, false, 0, Q_APART, false, false, true, PTXPACK_Q8_0},
+    {6, 9, 50, 2, 8, 128, 128, 16, true, 0, Q_IN_QKV, false, true, true, PTXPACK_Q8_0},
+    {7, 5, 40, 2, 3, 96, 48, 0, false, MAP | NEW, Q_IN_PLACE, true, true, true, PTXPACK_Q8_0},
+    {7, 5, 40, 3, 3, 64, 48, 8, false, NEW | PAIRS | PAD, Q_APART, true, false, true, PTXPACK_Q8_0},
+    {5, 7, 33, 3, 2, 32, 16, 2, true, NEW | AT_START, Q_APART, false, false, true, PTXPACK_Q8_0},
+    {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | PAIRS, Q_IN_QKV, true, false, false, PTXPACK_Q8_0},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -171,7 +177,9 @@ void check_append(check *c)
             char               name[200];
             name_case(a, dtype, rows[i].id, name);
             if (check_row_runs(c, &rows[i], "attention_append", dtype) &&
-                (ptxpack_variant_parameter(&rows[i], "KV_BYTES", 2) == 1) == (a->kv_dtype != 0) &&
+                attention_row_kv(&rows[i]) == (a->kv_dtype == PTXPACK_Q8_0 ? ATTENTION_KV_BLOCKS
+                                               : a->kv_dtype != 0          ? ATTENTION_KV_BYTES
+                                                                           : ATTENTION_KV_HALVES) &&
                 check_case_runs(c, name, a->quick))
                 run_case(c, a, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }

@@ -30,7 +30,8 @@ static void set_rows(ptxpack_attention_append_desc *d, const append_case *a)
 
 static void set_strides(ptxpack_attention_append_desc *d, const append_case *a)
 {
-    int64_t rows = a->page_rows != 0 ? a->page_rows : a->seqlen_kv, gap = 16, parts = a->one_tensor ? 2 : 1;
+    int64_t rows = a->page_rows != 0 ? a->page_rows : a->seqlen_kv;
+    int64_t gap = a->kv_dtype == PTXPACK_Q8_0 ? PTXPACK_Q8_0_ELEMENTS : 16, parts = a->one_tensor ? 2 : 1;
     d->k = a->heads_first ? (ptxpack_strides){parts * d->heads_kv * rows * (d->head_dim + gap),
                                               d->head_dim + gap, rows * (d->head_dim + gap)}
                           : (ptxpack_strides){parts * rows * d->heads_kv * d->head_dim,
@@ -47,9 +48,17 @@ static ptxpack_dtype type_of(const append_image *image, int tensor)
     return tensor == APPEND_K || tensor == APPEND_V ? append_kv_type(&image->desc) : image->desc.dtype;
 }
 
-static size_t element_bytes(const append_image *image, int tensor)
+/* The elements that cannot be written alone, and how many a tensor has. */
+static size_t unit_of(const append_image *image, int tensor)
 {
-    return ptxpack_dtype_bytes(type_of(image, tensor));
+    return type_of(image, tensor) == PTXPACK_Q8_0 ? PTXPACK_Q8_0_ELEMENTS : 1;
+}
+
+static size_t count_of(const append_image *image, int tensor)
+{
+    const size_t unit = unit_of(image, tensor);
+    return (size_t)image->geometry.tensor[tensor].bytes / ptxpack_dtype_span(type_of(image, tensor), unit) *
+           unit;
 }
 
 /* Which region a tensor lies in, and where. */
@@ -108,8 +117,7 @@ bool append_image_make(append_image *image, const append_case *a, ptxpack_dtype 
         ok = check_region_make(&image->region[i], bytes[i], !written);
     }
     for (int t = APPEND_K; t < APPEND_TENSORS && ok; t++) {
-        image->want[t] = (double *)calloc((size_t)g->tensor[t].bytes / element_bytes(image, t) + 1,
-                                          sizeof(double));
+        image->want[t] = (double *)calloc(count_of(image, t) + 1, sizeof(double));
         ok = image->want[t] != NULL;
     }
     return ok;
@@ -258,7 +266,7 @@ static bool compute(append_image *image)
                                                 .k_descale = descale_of(image, REGION_K_DESCALE),
                                                 .v_descale = descale_of(image, REGION_V_DESCALE)};
     for (int t = APPEND_K; t < APPEND_TENSORS; t++)
-        for (size_t i = 0; i < image->geometry.tensor[t].bytes / element_bytes(image, t); i++)
+        for (size_t i = 0; i < count_of(image, t); i++)
             image->want[t][i] = NOT_WRITTEN;
     if (ptxpack_attention_append_reference(&image->desc, &in, image->want[APPEND_K], image->want[APPEND_V],
                                            image->want[APPEND_Q_OUT]) == PTXPACK_OK)
@@ -299,19 +307,20 @@ bool append_image_draw(append_image *image, random_state *random)
 }
 
 /* ---- judgement ---------------------------------------------------------------------------------------- */
-/* Products of 16-bit numbers are exact in f32, their sum is rounded to f32, and that to the type: nothing else is right. */
+/* Products of 16-bit numbers are exact in f32, their sum is rounded to f32, and that to the type: nothing else is right.  Of
+ * blocks the reference has what they mean: one of their numbers is 127 or -127, so that other bytes mean other elements. */
 static bool judge_tensor(append_image *image, int tensor, bool *may_change)
 {
     const check_region *r = &image->region[image->lies_in[tensor]];
     const uint8_t      *got = r->after + CHECK_GUARD + image->offset[tensor];
     const ptxpack_dtype type = type_of(image, tensor);
-    const size_t        size = element_bytes(image, tensor);
-    for (size_t i = 0; i < image->geometry.tensor[tensor].bytes / size; i++) {
+    const size_t        unit = unit_of(image, tensor), size = ptxpack_dtype_span(type, unit);
+    for (size_t i = 0; i < count_of(image, tensor); i++) {
         double want = image->want[tensor][i];
         if (want == NOT_WRITTEN)
             continue;
-        double rounded = ptxpack_to_float(type, ptxpack_from_float(type, (float)want));
-        memset(may_change + image->offset[tensor] + size * i, true, size);
+        double rounded = unit == 1 ? ptxpack_to_float(type, ptxpack_from_float(type, (float)want)) : want;
+        memset(may_change + image->offset[tensor] + size * (i / unit), true, size);
         if (ptxpack_element(type, got, i) != rounded) {
             snprintf(image->line, sizeof image->line, "element %zu of %s is %g, not %g", i,
                      append_tensor_names[tensor], (double)ptxpack_element(type, got, i), want);

@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host/attention/check.h"
 #include "op.h"
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
-/* What a row says: the elements of 16 bytes, and the threads of a block, each of which does one unit. */
+/* What a row says: the threads of a block, each of which does one unit. */
 typedef struct append_layout {
-    uint32_t elements, threads;
+    uint32_t threads;
 } append_layout;
 
 static ptxpack_status derive(const ptxpack_variant *row, void *out)
 {
-    *(append_layout *)out = (append_layout){(uint32_t)ptxpack_variant_parameter(row, "ELEMENTS", 0),
-                                            (uint32_t)row->threads};
+    *(append_layout *)out = (append_layout){(uint32_t)row->threads};
     return PTXPACK_OK;
 }
 
@@ -26,8 +26,9 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     (void)layout;
     symbol_add(list, "KV_E4M3", d->kv_dtype == PTXPACK_E4M3);
     symbol_add(list, "KV_INT8", d->kv_dtype == PTXPACK_INT8);
+    symbol_add(list, "KV_Q8_0", append_has_blocks(d));
     symbol_add(list, "BF16",
-               (d->rotary_dim != 0 || append_has_bytes(d)) &&
+               (d->rotary_dim != 0 || append_kv_type(d) != d->dtype) &&
                    d->dtype == PTXPACK_BF16); /* a copy has no type */
     symbol_add(list, "PAGED", d->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "ROPE_HALVES", d->rotary_dim != 0 && !pairs);
@@ -66,7 +67,6 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     ptxpack_attention_append_plan       *plan = (ptxpack_attention_append_plan *)head;
     const append_geometry               *g = &plan->geometry;
     const append_layout                 *l = (const append_layout *)layout;
-    const uint32_t                       pieces = (uint32_t)d->head_dim / l->elements;
     (void)row;
     plan->arguments = (append_arguments){
         STRIDES(k_new, APPEND_K_NEW),
@@ -77,10 +77,10 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         STRIDES(q_out, APPEND_Q_OUT),
         .units = (uint32_t)(g->rows * g->row_units),
         .row_units = (uint32_t)g->row_units,
-        .k_units = (uint32_t)(d->heads_kv * g->head_units),
-        .kv_units = (uint32_t)(d->heads_kv * g->head_units) + (uint32_t)d->heads_kv * pieces,
+        .k_units = (uint32_t)(d->heads_kv * g->k_units),
+        .kv_units = (uint32_t)(d->heads_kv * (g->k_units + g->v_units)),
         .head_units = (uint32_t)g->head_units,
-        .head_pieces = pieces,
+        .head_pieces = (uint32_t)g->v_units,
         .rotated = (uint32_t)g->rotated,
         .batch = (uint32_t)d->batch,
         .seqlen_new = d->seqlen_new,
@@ -151,7 +151,9 @@ static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)desc;
     return plan_row_takes(row, d->dtype) &&
-           (ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1) == append_has_bytes(d);
+           attention_row_kv(row) == (append_has_blocks(d)  ? ATTENTION_KV_BLOCKS
+                                     : append_has_bytes(d) ? ATTENTION_KV_BYTES
+                                                           : ATTENTION_KV_HALVES);
 }
 
 static void describe(const void *desc, char *text, size_t size)
@@ -165,7 +167,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                   char *name, size_t size)
 {
     static const char *const      rotaries[ROTARIES] = {"", " halves", " pairs"};
-    const bool                    bytes = ptxpack_variant_parameter(row, "KV_BYTES", 2) == 1;
+    const bool                    bytes = attention_row_kv(row) == ATTENTION_KV_BYTES;
+    const bool                    blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS;
     const bool                    int8 = bytes && (corner ? index == 4 : index / ROTARIES > 1);
     bool                          paged = index / ROTARIES % 2 != 0;
     unsigned                      rotary = index % ROTARIES;
@@ -183,13 +186,15 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                        .page_rows = paged ? 16 : 0,
                                        .table_width = paged ? 64 : 0,
                                        .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0,
-                                       .kv_dtype = int8    ? PTXPACK_INT8
-                                                   : bytes ? PTXPACK_E4M3
-                                                           : (ptxpack_dtype)0};
+                                       .kv_dtype = int8     ? PTXPACK_INT8
+                                                   : bytes  ? PTXPACK_E4M3
+                                                   : blocks ? PTXPACK_Q8_0
+                                                            : (ptxpack_dtype)0};
     snprintf(name, size, " %s%s%s", paged ? "pages" : "dense", rotaries[rotary],
-             int8    ? " int8"
-             : bytes ? " e4m3"
-                     : "");
+             int8     ? " int8"
+             : bytes  ? " e4m3"
+             : blocks ? " q8_0"
+                      : "");
     *(ptxpack_attention_append_desc *)desc = d;
 }
 

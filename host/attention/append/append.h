@@ -40,6 +40,9 @@
  *          starts_new and lengths_new of 0 mean those of q.
  * Bytes    With kv_dtype the new rows are of 16 bits and those of the cache bytes.  A number x, rotated and rounded to dtype, becomes the
  *          code nearest to x / descale, of f32 (ptxpack_from_float): what is too large becomes the largest code.
+ *          With PTXPACK_Q8_0 each 32 elements of a head, rotated and rounded to dtype, become a block as ptxpack_set_elements makes
+ *          it (dtype.h, also of zeros, NaN and infinity), byte for byte; there are no descales.  Strides of k and v are multiples
+ *          of 32, and count elements, of which 32 take 34 bytes; an attention asks for more (attention.h, "Caches").
  * Memory, errors and threads are as attention.h says.  The kernel is ptx/kv_cache/append.ptx. */
 #ifndef PTXPACK_ATTENTION_APPEND_H
 #define PTXPACK_ATTENTION_APPEND_H
@@ -66,19 +69,19 @@ typedef struct ptxpack_attention_append_desc {
     int32_t       batch, seqlen_new, seqlen_kv; /* each >= 1; the most rows that a sequence appends, and has */
     int32_t       heads_kv;                     /* >= 1 */
     int32_t       heads_q;                      /* of q, to rotate it, too; 0: there is no q */
-    int32_t       head_dim;                     /* a multiple of 8, with kv_dtype of 16, at most 1024 */
-    int32_t       rotary_dim;                   /* a multiple of 16, at most head_dim; 0: nothing is rotated */
-    int32_t       positions;                    /* rows of cos and sin; 0 without rotary_dim */
-    ptxpack_rows  new_rows;                     /* of k_new, v_new, q and q_out: dense or packed */
-    ptxpack_rows  kv_rows;                      /* of k and v: dense or paged */
-    int32_t       rows_new;                     /* packed: rows of k_new, v_new and q in memory; otherwise 0 */
-    int32_t       rows_kv;                      /* paged: pages; row map: sequences; otherwise 0 */
-    int32_t       page_rows;                    /* paged: a power of two up to 1024; otherwise 0 */
+    int32_t       head_dim;    /* a multiple of 8, with kv_dtype of 16, of blocks of 32, at most 1024 */
+    int32_t       rotary_dim;  /* a multiple of 16, at most head_dim; 0: nothing is rotated */
+    int32_t       positions;   /* rows of cos and sin; 0 without rotary_dim */
+    ptxpack_rows  new_rows;    /* of k_new, v_new, q and q_out: dense or packed */
+    ptxpack_rows  kv_rows;     /* of k and v: dense or paged */
+    int32_t       rows_new;    /* packed: rows of k_new, v_new and q in memory; otherwise 0 */
+    int32_t       rows_kv;     /* paged: pages; row map: sequences; otherwise 0 */
+    int32_t       page_rows;   /* paged: a power of two up to 1024; otherwise 0 */
     int32_t       table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
     uint32_t      options;     /* PTXPACK_ROW_MAP (dense k and v), PTXPACK_LEFT_PAD, PTXPACK_LENGTHS_NEW, .. */
     ptxpack_strides k_new, v_new, k, v, q, q_out; /* as those of attention.h; a single 0 repeats an input */
     /* Of k and v: PTXPACK_E4M3 or PTXPACK_INT8, see "Bytes", with PTXPACK_DESCALES_HEAD or PTXPACK_DESCALES_TENSOR in
-     * options as in attention.h; 0, or dtype: as dtype.  Where `size` ends before, it is 0. */
+     * options as in attention.h; PTXPACK_Q8_0, see there, too; 0, or dtype: as dtype.  Where `size` ends before, it is 0. */
     ptxpack_dtype kv_dtype;
     uint32_t      reserved; /* 0 */
 } ptxpack_attention_append_desc;
@@ -98,7 +101,7 @@ typedef struct ptxpack_attention_append_buffers {
     uint64_t page_table;              /* [batch][table_width]; only the entries of new rows are read */
     uint32_t launch;                  /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
     uint32_t reserved;                /* 0 */
-    /* With kv_dtype, f32: see k_descale of attention.h.  Above 0; address 0: ones.  Where `size` ends before, it is 0. */
+    /* With kv_dtype of bytes, f32: see k_descale of attention.h.  Above 0; address 0: ones.  Where `size` ends before, it is 0. */
     uint64_t k_descale, v_descale;
 } ptxpack_attention_append_buffers;
 
@@ -130,11 +133,11 @@ PTXPACK_API ptxpack_status ptxpack_attention_append(const ptxpack_attention_appe
 typedef struct ptxpack_attention_append_inputs {
     const void    *k_new, *v_new, *q, *cos, *sin;
     const int32_t *lengths_kv, *lengths_new, *starts_new, *row_map, *left_pad, *page_table;
-    const float   *k_descale, *v_descale; /* with kv_dtype; NULL: ones */
+    const float   *k_descale, *v_descale; /* with kv_dtype of bytes; NULL: ones */
 } ptxpack_attention_append_inputs;
 
 /* Compute the append on the CPU in double precision, to check results.  k, v and q_out, with the strides of the
- * descriptor, are doubles (where kv_dtype says bytes, what the codes mean with a descale of 1), and each may be NULL; what a launch would not write keeps what it holds.  After an error the
+ * descriptor, are doubles (where kv_dtype says bytes, what the codes mean with a descale of 1, and of blocks what they mean), and each may be NULL; what a launch would not write keeps what it holds.  After an error the
  * line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG     as for the plan, or an input is NULL, or a sequence has new rows beyond seqlen_new or rows_new;
  *                     some rows may have been written */

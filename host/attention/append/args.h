@@ -31,7 +31,7 @@
     X(S, uint32_t, k_units,     "ARG_K_UNITS")     /* of K */                                                       \
     X(S, uint32_t, kv_units,    "ARG_KV_UNITS")    /* of K and V */                                                 \
     X(S, uint32_t, head_units,  "ARG_HEAD_UNITS")  /* of a head of K or Q */                                        \
-    X(S, uint32_t, head_pieces, "ARG_HEAD_PIECES") /* of 16 bytes, of a head: the units of a head of V */           \
+    X(S, uint32_t, head_pieces, "ARG_HEAD_PIECES") /* the units of a head of V, and of K in blocks */           \
     X(S, uint32_t, rotated,     "ARG_ROTATED")     /* units of a head that are rotated, the first ones */           \
     X(S, uint32_t, batch,       "ARG_BATCH")                                                                        \
     X(S, int32_t,  seqlen_new,  "ARG_SEQLEN_NEW")                                                                   \

@@ -97,13 +97,15 @@ static ptxpack_status compare_strides(const ptxpack_attention_desc *d, const att
         const memory_tensor    *t = &a->tensor[pairs[i].append];
         const attention_tensor *own = &g->tensor[pairs[i].attention];
         const int64_t           wanted[MEMORY_DIMENSIONS] = {own->batch, own->row, own->head};
-        const int64_t bytes = (int64_t)ptxpack_dtype_bytes(attention_tensor_type(d, pairs[i].attention));
+        const ptxpack_dtype     type = attention_tensor_type(d, pairs[i].attention);
+        const int64_t           block = type == PTXPACK_Q8_0 ? PTXPACK_Q8_0_ELEMENTS : 1;
+        const int64_t           bytes = (int64_t)ptxpack_dtype_span(type, (size_t)block);
         for (int k = 0; k < MEMORY_DIMENSIONS && t->bytes != 0; k++)
-            if (t->stride[k] != wanted[k] * bytes)
+            if (t->stride[k] != wanted[k] / block * bytes)
                 return refuse(line, "append: %s.%s is %lld, but %s.%s of the attention is %lld",
                               append_tensor_names[pairs[i].append], dimensions[k],
-                              (long long)(t->stride[k] / bytes), attention_tensor_names[pairs[i].attention],
-                              dimensions[k], (long long)wanted[k]);
+                              (long long)(t->stride[k] / bytes * block),
+                              attention_tensor_names[pairs[i].attention], dimensions[k], (long long)wanted[k]);
     }
     return PTXPACK_OK;
 }

@@ -26,7 +26,7 @@ static ptxpack_status check_extents(const ptxpack_attention_append_desc *d, char
         if (extents[i].value < extents[i].least)
             return refuse(line, "%s is %d; it must be at least %d", extents[i].name, (int)extents[i].value,
                           (int)extents[i].least);
-    const int step = append_has_bytes(d) ? 2 * PIECE : PIECE;
+    const int step = append_has_blocks(d) ? PTXPACK_Q8_0_ELEMENTS : append_has_bytes(d) ? 2 * PIECE : PIECE;
     if (d->head_dim < step || d->head_dim % step != 0 || d->head_dim > MOST_DIM)
         return refuse(line, "head_dim %d is not a multiple of %d up to %d", (int)d->head_dim, step,
                       (int)MOST_DIM);
@@ -37,11 +37,12 @@ static ptxpack_status check_kv_dtype(const ptxpack_attention_append_desc *d, cha
 {
     const uint32_t shapes = d->options & (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD);
     if (append_has_bytes(d) && d->kv_dtype != PTXPACK_E4M3 && d->kv_dtype != PTXPACK_INT8)
-        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype", (int)d->kv_dtype);
+        return refuse(line, "kv_dtype %d is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype",
+                      (int)d->kv_dtype);
     if (d->reserved != 0)
         return refuse(line, "reserved is %u; it must be 0", (unsigned)d->reserved);
     if (shapes != 0 && !append_has_bytes(d))
-        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype");
+        return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype of bytes");
     if (shapes == (PTXPACK_DESCALES_TENSOR | PTXPACK_DESCALES_HEAD))
         return refuse(line, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD exclude each other");
     return PTXPACK_OK;
@@ -126,12 +127,16 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_append_desc *d, int
     const ptxpack_strides *s = all[tensor];
     bool                   cache = tensor == APPEND_K || tensor == APPEND_V;
     bool                   packed = d->new_rows == PTXPACK_ROWS_PACKED;
+    const ptxpack_dtype    type = cache ? append_kv_type(d) : d->dtype;
+    const int64_t          block = type == PTXPACK_Q8_0 ? PTXPACK_Q8_0_ELEMENTS : 0;
     memory_shape           shape = {.name = append_tensor_names[tensor],
                                     .written = tensor >= APPEND_K,
                                     .extent = {packed ? 1 : d->batch, packed ? d->rows_new : d->seqlen_new, d->heads_kv},
                                     .stride = {s->batch, s->row, s->head},
                                     .elements = d->head_dim,
-                                    .element_bytes = ptxpack_dtype_bytes(cache ? append_kv_type(d) : d->dtype)};
+                                    .element_bytes = ptxpack_dtype_span(type, block != 0 ? (size_t)block : 1),
+                                    .block = block,
+                                    .step = block};
     if (cache) {
         shape.extent[MEMORY_BATCH] = d->rows_kv != 0 ? d->rows_kv : d->batch;
         shape.extent[MEMORY_ROW] = d->kv_rows == PTXPACK_ROWS_PAGED ? d->page_rows : d->seqlen_kv;
@@ -168,7 +173,10 @@ ptxpack_status append_resolve(const ptxpack_attention_append_desc *d, append_geo
     out->rotated = pairs ? turned : turned / 2;
     out->head_units = pairs ? pieces : pieces - turned / 2;
     out->rows = d->new_rows == PTXPACK_ROWS_PACKED ? d->rows_new : (int64_t)d->batch * d->seqlen_new;
-    out->row_units = (int64_t)d->heads_kv * (out->head_units + pieces) + (int64_t)d->heads_q * out->head_units;
+    out->v_units = append_has_blocks(d) ? d->head_dim / PTXPACK_Q8_0_ELEMENTS : pieces;
+    out->k_units = append_has_blocks(d) ? out->v_units : out->head_units;
+    out->row_units = (int64_t)d->heads_kv * (out->k_units + out->v_units) +
+                     (int64_t)d->heads_q * out->head_units;
     return PTXPACK_OK;
 }
 

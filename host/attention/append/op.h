@@ -27,8 +27,10 @@ typedef struct append_geometry {
     uint64_t      array_bytes[APPEND_ARRAYS]; /* 0: not asked for */
     uint64_t      table_bytes;                /* of cos, and of sin */
     uint64_t      descale_bytes;              /* of k's, and of v's; 0 without kv_dtype */
-    /* A thread does one unit: 16 bytes of a head, or two times 16 where element j is rotated with j + rotary_dim / 2. */
+    /* A thread does one unit: 16 bytes of a head, or two times 16 where element j is rotated with j + rotary_dim / 2; of K
+     * and V in blocks it is a block. */
     int32_t head_units, rotated; /* of a head of K or Q; the first ones are rotated */
+    int32_t k_units, v_units;    /* of a head of K, and of V */
     int64_t rows;                /* of k_new in memory */
     int64_t row_units;           /* of all heads of K, V and Q */
 } append_geometry;
@@ -44,14 +46,18 @@ extern const plan_op append_op; /* its descriptor is a ptxpack_attention_append_
 /* PTXPACK_E_ARG, with the line of the field */
 ptxpack_status append_resolve(const ptxpack_attention_append_desc *desc, append_geometry *out,
                               char line[PLAN_LINE]);
-/* The type of k and v; whether it is not that of the new rows. */
+/* The type of k and v; whether it is one of blocks, or of bytes with descales. */
 static inline ptxpack_dtype append_kv_type(const ptxpack_attention_append_desc *desc)
 {
     return desc->kv_dtype != 0 ? desc->kv_dtype : desc->dtype;
 }
+static inline bool append_has_blocks(const ptxpack_attention_append_desc *desc)
+{
+    return append_kv_type(desc) == PTXPACK_Q8_0;
+}
 static inline bool append_has_bytes(const ptxpack_attention_append_desc *desc)
 {
-    return append_kv_type(desc) != desc->dtype;
+    return append_kv_type(desc) != desc->dtype && !append_has_blocks(desc);
 }
 /* From one sequence, or one key head, to the next in the descales of k and v. */
 static inline int64_t append_descale_batch(const ptxpack_attention_append_desc *desc)

@@ -56,11 +56,12 @@ append_place append_place_of(const ptxpack_attention_append_desc *d, const ptxpa
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
-/* The index of the first element of a head, of elements of `bytes` each. */
-static int64_t index_of(const memory_tensor *t, int64_t batch, int64_t row, int64_t head, int64_t bytes)
+/* The index of the first element of a head, of elements of `type`. */
+static int64_t index_of(const memory_tensor *t, int64_t batch, int64_t row, int64_t head, ptxpack_dtype type)
 {
+    const int64_t block = type == PTXPACK_Q8_0 ? PTXPACK_Q8_0_ELEMENTS : 1;
     return (batch * t->stride[MEMORY_BATCH] + row * t->stride[MEMORY_ROW] + head * t->stride[MEMORY_HEAD]) /
-           bytes;
+           (int64_t)ptxpack_dtype_span(type, (size_t)block) * block;
 }
 
 /* Element `e` of a head that begins at `at`, rotated by the position's row of cos and sin. */
@@ -105,6 +106,20 @@ static void set_element(const ptxpack_attention_append_desc *d, const append_tar
         ptxpack_set_element(type, to->elements, (size_t)at, rounded);
 }
 
+/* A head of K or V that becomes blocks. */
+static void set_blocks(const ptxpack_attention_append_desc *d, const append_target *to, int64_t at,
+                       const double *head)
+{
+    float   rounded[APPEND_MOST_DIM];
+    uint8_t blocks[APPEND_MOST_DIM / PTXPACK_Q8_0_ELEMENTS * PTXPACK_Q8_0_BYTES];
+    for (int32_t e = 0; e < d->head_dim; e++)
+        rounded[e] = ptxpack_to_float(d->dtype, ptxpack_from_float(d->dtype, (float)head[e]));
+    ptxpack_set_elements(PTXPACK_Q8_0, to->elements, (size_t)at, rounded, (size_t)d->head_dim);
+    ptxpack_set_elements(PTXPACK_Q8_0, blocks, 0, rounded, (size_t)d->head_dim);
+    for (int32_t e = 0; e < d->head_dim && to->exact != NULL; e++)
+        to->exact[at + e] = (double)ptxpack_element(PTXPACK_Q8_0, blocks, (size_t)e);
+}
+
 /* One row of all heads of K or Q, or with `position` below 0 of V; q may be in place. */
 static void copy_row(const ptxpack_attention_append_desc *d, const ptxpack_attention_append_inputs *in,
                      int32_t heads, const void *from, const memory_tensor *ft, int64_t from_batch,
@@ -113,13 +128,14 @@ static void copy_row(const ptxpack_attention_append_desc *d, const ptxpack_atten
 {
     double head[APPEND_MOST_DIM];
     for (int32_t h = 0; h < heads; h++) {
-        const int64_t at = index_of(ft, from_batch, from_row, h, 2);
-        const int64_t place = index_of(tt, to_batch, to_row, h,
-                                       to->type != 0 ? (int64_t)ptxpack_dtype_bytes(to->type) : 2);
+        const int64_t at = index_of(ft, from_batch, from_row, h, d->dtype);
+        const int64_t place = index_of(tt, to_batch, to_row, h, to->type != 0 ? to->type : d->dtype);
         for (int32_t e = 0; e < d->head_dim; e++)
             head[e] = position < 0 ? ptxpack_element(d->dtype, from, (size_t)(at + e))
                                    : rotated(d, in, from, at, e, position);
-        for (int32_t e = 0; e < d->head_dim; e++)
+        if (to->type == PTXPACK_Q8_0)
+            set_blocks(d, to, place, head);
+        for (int32_t e = 0; e < d->head_dim && to->type != PTXPACK_Q8_0; e++)
             set_element(d, to, place + e, h, head[e]);
     }
 }

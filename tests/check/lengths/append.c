@@ -152,12 +152,13 @@ static void draw_rows(lengths_image *image, random_state *random, int32_t i, int
                               (first + k / heads) * t->stride[MEMORY_ROW] + k % heads * t->stride[MEMORY_HEAD],
                           (size_t)d->head_dim);
     }
-    const size_t size = ptxpack_dtype_span(attention_kv_type(&image->desc), 1);
     for (int t = TENSOR_K; t <= TENSOR_V; t++)
         for (int64_t row = s.keys - count > s.first ? s.keys - count : s.first; row < s.keys; row++)
             for (int32_t head = 0; head < d->heads_kv; head++)
-                memset(image->host[t] + CHECK_GUARD + size * lengths_image_element(image, t, i, row, head),
-                       REGION_POISON, size * (size_t)d->head_dim);
+                memset(image->host[t] + CHECK_GUARD +
+                           attention_kv_span(&image->desc,
+                                             (int64_t)lengths_image_element(image, t, i, row, head)),
+                       REGION_POISON, (size_t)attention_kv_span(&image->desc, d->head_dim));
 }
 
 bool lengths_append_fill(lengths_image *image, random_state *random)

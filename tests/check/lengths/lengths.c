@@ -159,8 +159,8 @@ static bool bytes_in_matrix(const check *c, const lengths_case *a)
     const bool          few = c->brief || c->quick, equal = a->storage == STORAGES;
     if (s->values != 0 || s->head_dim > 256)
         return false; /* keys of bytes do not go with values of their own */
-    if (kv_types[a->kv] == PTXPACK_Q8_0 && (s->head_dim % 64 != 0 || a->append < APPENDS))
-        return false; /* appends do not make blocks */
+    if (kv_types[a->kv] == PTXPACK_Q8_0 && s->head_dim % 64 != 0)
+        return false; /* blocks have no padding */
     if (s->head_dim % 16 != 0 || s->split_rows == PACKED || (a->shape + a->storage + a->kv) % MASKS != a->mask)
         return false;
     if (a->append < APPENDS && (s->head_dim % 16 != 0 || storages[a->storage].kv_rows == PTXPACK_ROWS_PACKED ||
@@ -224,7 +224,7 @@ static bool is_unnormalized(const lengths_case *a)
 enum { BEYOND_F16 = 20 /* powers of two */ };
 static bool is_beyond_f16(const lengths_case *a)
 {
-    return kv_types[a->kv] == PTXPACK_Q8_0 && shape_of(a)->dtype == PTXPACK_BF16;
+    return kv_types[a->kv] == PTXPACK_Q8_0 && a->append == APPENDS && shape_of(a)->dtype == PTXPACK_BF16;
 }
 
 /* Sinks, ALiBi, both or none of them: each in a quarter of the cases. */

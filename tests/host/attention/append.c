@@ -34,7 +34,22 @@ static void odd_dim_of_bytes(ptxpack_attention_append_desc *d)
     d->kv_dtype = PTXPACK_INT8;
     d->head_dim = 40;
 }
-static void bad_kv_dtype(ptxpack_attention_append_desc *d) { d->kv_dtype = (ptxpack_dtype)5; }
+static void bad_kv_dtype(ptxpack_attention_append_desc *d) { d->kv_dtype = (ptxpack_dtype)6; }
+static void odd_dim_of_blocks(ptxpack_attention_append_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->head_dim = 48;
+}
+static void odd_stride_of_blocks(ptxpack_attention_append_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->k = (ptxpack_strides){4096, 80, 32};
+}
+static void descales_of_blocks(ptxpack_attention_append_desc *d)
+{
+    d->kv_dtype = PTXPACK_Q8_0;
+    d->options |= PTXPACK_DESCALES_TENSOR;
+}
 static void bad_reserved(ptxpack_attention_append_desc *d) { d->reserved = 1; }
 static void descales_of_nothing(ptxpack_attention_append_desc *d) { d->options |= PTXPACK_DESCALES_HEAD; }
 static void odd_rotary(ptxpack_attention_append_desc *d) { d->rotary_dim = 24; }
@@ -72,9 +87,12 @@ static const struct {
 } refusals[] = {
     {odd_size, "desc.size is "},
     {odd_dim_of_bytes, "head_dim 40 is not a multiple of 16 up to 1024"},
-    {bad_kv_dtype, "kv_dtype 5 is none of 0, PTXPACK_E4M3, PTXPACK_INT8 and dtype"},
+    {bad_kv_dtype, "kv_dtype 6 is none of 0, PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0 and dtype"},
+    {odd_dim_of_blocks, "head_dim 48 is not a multiple of 32 up to 1024"},
+    {odd_stride_of_blocks, "k.row: stride 80 is not a multiple of 32 elements"},
+    {descales_of_blocks, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype of bytes"},
     {bad_reserved, "reserved is 1; it must be 0"},
-    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype"},
+    {descales_of_nothing, "PTXPACK_DESCALES_TENSOR and PTXPACK_DESCALES_HEAD need a kv_dtype of bytes"},
     {odd_type, "dtype 0 is neither PTXPACK_F16 nor PTXPACK_BF16"},
     {no_rows, "seqlen_new is 0; it must be at least 1"},
     {negative_q, "heads_q is -1; it must be at least 0"},
