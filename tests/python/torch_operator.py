@@ -50,6 +50,24 @@ class Operator(unittest.TestCase):
         self.assertEqual(o.shape, want.shape)
         self.assertLess(float(((o.double() - want).abs() / (1 + want.abs())).max()), BOUNDS[dtype])
 
+    def test_blocks(self):
+        q, k, v = inputs(shape_q=(2, 1, 4, 64), shape_kv=(2, 21, 2, 64))
+        blocks = [torch.from_numpy(ptxpack.from_numpy(x.float().numpy(), "q8_0").numpy()) for x in (k, v)]
+        whole = []
+        for x in blocks:  # an f16 scale and 32 numbers
+            parts = x.reshape(*x.shape[:-1], 2, 34)
+            scale = parts[..., :2].contiguous().view(torch.float16)
+            whole.append((scale.float() * parts[..., 2:].view(torch.int8).float()).flatten(-2))
+        want, want_lse = reference(q, *whole)
+        o, lse = ptxpack.torch.attention(q, *blocks, kv_dtype="q8_0", return_lse=True)
+        self.near(o, want, torch.float16)
+        self.assertLess(float((lse - want_lse).abs().max()), 2e-3)
+        with torch._subclasses.FakeTensorMode() as mode:
+            traced = torch.ops.ptxpack.attention(*map(mode.from_tensor, (q, *blocks)), kv_dtype="q8_0")
+        self.assertEqual([x.shape for x in traced], [o.shape, lse.shape])
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "last dimension must agree"):
+            ptxpack.torch.attention(q, *blocks)
+
     def test_chunks(self):
         q, k, v = inputs()
         o = ptxpack.torch.attention(q, k, v, causal=True, attention_chunk=8)

@@ -27,7 +27,7 @@ _ARGUMENTS = (
     "Tensor? seqused_q=None", "Tensor? seqused_k=None", "Tensor? page_table=None", "Tensor? cache_batch_idx=None",
     "Tensor? leftpad_k=None", "Tensor? sinks=None", "Tensor? alibi_slopes=None", "int attention_chunk=0", "str? score_mod=None",
     "str? mask_mod=None", "Tensor[]? aux=None", "Tensor? bias=None", "Tensor? mask_bits=None", "int mask_keys=0",
-    "Tensor[]? block_lists=None", "int[]? block_size=None", "bool normalized=True")
+    "Tensor[]? block_lists=None", "int[]? block_size=None", "bool normalized=True", "str? kv_dtype=None")
 _SCHEMA = "(Tensor q, Tensor k, Tensor v, %s) -> (Tensor, Tensor)" % ", ".join(_ARGUMENTS)
 _NAMES = [argument.split()[1].partition("=")[0] for argument in _ARGUMENTS]
 _Pair = Tuple[torch.Tensor, torch.Tensor]
@@ -47,7 +47,7 @@ def _named(given: Tuple[Any, ...]) -> Dict[str, Any]:
 def _results(q: torch.Tensor, v: torch.Tensor, options: Dict[str, Any]) -> _Pair:
     """Allocates o, with the strides of q unless v has other columns, and lse."""
     kind = torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype
-    if v.shape[-1] == q.shape[-1]:
+    if v.shape[-1] == q.shape[-1] or options.get("kv_dtype") == "q8_0":  # v is bytes of blocks
         o = torch.empty_like(q, dtype=kind, requires_grad=False)
     else:
         o = q.new_empty((*q.shape[:-1], v.shape[-1]), dtype=kind)
@@ -105,8 +105,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
 
     Of the further arguments of ptxpack.attention it takes q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
     max_seqlen_q, max_seqlen_k, seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k, sinks, alibi_slopes, attention_chunk,
-    score_mod, mask_mod, aux, bias, mask_bits, mask_keys and normalized; of these max_seqlen_q, max_seqlen_k, attention_chunk
-    and mask_keys are numbers, normalized is a bool, the hooks are texts, aux is a list
+    score_mod, mask_mod, aux, bias, mask_bits, mask_keys, normalized and kv_dtype; of these max_seqlen_q, max_seqlen_k, attention_chunk
+    and mask_keys are numbers, normalized is a bool, kv_dtype and the hooks are texts, aux is a list
     of tensors, and all others are tensors.  block_mask may be a BlockMask of torch.nn.attention.flex_attention.
     """
     for name in arrays:
