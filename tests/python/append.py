@@ -30,6 +30,40 @@ def rotated(x, positions, tables, pairs):
     return y
 
 
+class Blocks(unittest.TestCase):
+    """Caches of ggml's q8_0: byte for byte what from_numpy makes of the same rows."""
+
+    def setUp(self):
+        random = numpy.random.default_rng(4)
+        self.q, self.new = random.standard_normal((2, 2, 4, 64)), random.standard_normal((2, 2, 2, 2, 64)).astype("float16")
+        self.whole = random.standard_normal((2, 2, 9, 2, 64)).astype("float16")
+        self.cache = [ptxpack.from_numpy(x, "q8_0") for x in self.whole]
+        for x, new in zip(self.whole, self.new):
+            x[0, 5:7], x[1, 1:3] = new
+        self.want = [ptxpack.from_numpy(x, "q8_0") for x in self.whole]
+
+    def check(self):
+        for x, want in zip(self.cache, self.want):
+            numpy.testing.assert_array_equal(x.numpy(), want.numpy())
+
+    def test_alone(self):
+        ptxpack.attention_append(*map(half, self.new), *self.cache, ints([7, 3]), kv_dtype="q8_0")
+        self.check()
+
+    def test_attending(self):
+        q = half(self.q)
+        o = flash_attn_with_kvcache(q, *self.cache, *map(half, self.new), cache_seqlens=ints([5, 1]), causal=True, kv_dtype="q8_0")
+        self.check()
+        want = ptxpack.attention(q, *self.want, kv_dtype="q8_0", causal=True, seqused_k=ints([7, 3]))
+        numpy.testing.assert_array_equal(o.numpy(), want.numpy())
+
+    def test_refusals(self):
+        for cache, kind, line in ((self.cache, None, "must say what u8 stands for"), (self.cache, "int4", "kv_dtype is 'int4'"),
+                                  (map(half, self.whole), "q8_0", "with kv_dtype 'q8_0' must be u8")):
+            with self.assertRaisesRegex(ptxpack.ArgumentError, line):
+                ptxpack.attention_append(*map(half, self.new), *cache, ints([7, 3]), kv_dtype=kind)
+
+
 class Cached:
     """Sequences in a cache, and what the cache has to hold; where no row was written it holds a NaN."""
 

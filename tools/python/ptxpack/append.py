@@ -11,7 +11,7 @@ from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NE
 from .device import _Plan
 from .arrays import _View, _is_compact
 from .lengths import _Integers, _in_batch
-from .operations import _Call, _LAYOUTS, _TYPES, _bytes_of, _one_type, _sides_of, _strides_of
+from .operations import _BYTES, _Call, _LAYOUTS, _TYPES, _bytes_of, _of_blocks, _one_type, _sides_of, _strides_of
 from .program import kernel
 
 _OPTIONS = {"seqused_k": 0, "seqused_new": LENGTHS_NEW, "cache_batch_idx": ROW_MAP, "leftpad_k": LEFT_PAD}
@@ -67,7 +67,7 @@ class _Append:
                  window: Any = None, q: Any = None, cos: Any = None, sin: Any = None, rope_pairs: bool = False, rope_q_at_start: bool = False,
                  page_table: Any = None, cache_batch_idx: Any = None, leftpad_k: Any = None, cu_seqlens_new: Any = None,
                  max_seqlen_new: Optional[int] = None, seqused_new: Any = None, layout: str = "bshd",
-                 dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> None:
+                 dtype: Optional[str] = None, kv_dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> None:
         if seqused_k is None:
             raise ArgumentError("an append needs the lengths of the sequences, and they are None")
         if layout not in _LAYOUTS:
@@ -86,9 +86,10 @@ class _Append:
         arrays = (("k_new", k_new), ("v_new", v_new), ("k", k), ("v", v))
         tensors = {call.first.name: call.first} if q is not None or attending is None else {}
         tensors.update({name: call.view(name, array) for name, array in arrays if name not in tensors})
+        tensors.update({name: _of_blocks(tensors[name], kv_dtype) for name in ("k", "v")})
         self.tables = [call.view(name, array) for name, array in (("cos", cos), ("sin", sin)) if array is not None]
-        of_bytes = _bytes_of(tensors["k_new"], tensors["k"], tensors["v"], None)
-        if of_bytes is not None and attending is None:
+        of_bytes = _bytes_of(tensors["k_new"], tensors["k"], tensors["v"], kv_dtype)
+        if of_bytes not in (None, "q8_0") and attending is None:
             raise Unsupported("PTXPACK_E_UNSUPPORTED", "attention_append: "
                               "a cache of %s is appended to by flash_attn_with_kvcache" % of_bytes)
         new_rows = [view for name, view in tensors.items() if of_bytes is None or name not in ("k", "v")]
@@ -104,6 +105,7 @@ class _Append:
             options |= ROPE_Q_AT_START
         options |= ROPE_PAIRS if rope_pairs else 0
         strides = tuple(_strides_of(self.tensors[name], self.order) if name in self.tensors else _NOTHING for name in _TENSORS)
+        self.kv_dtype = 0 if of_bytes is None else _BYTES[of_bytes]
         self.problem: tuple[Any, ...] = (_TYPES[kind], *fields, options, strides)
 
     def _extents(self, name: str) -> tuple[int, ...]:
@@ -156,7 +158,7 @@ class _Append:
     def launch(self, overlap: bool = False) -> Any:
         """Returns q rotated, or None."""
         call = self.call
-        plan: _Plan = call.device.append_plan(*self.problem)
+        plan: _Plan = call.device.append_plan(*self.problem, kv_dtype=self.kv_dtype)
 
         def constant(name: str, number: int) -> int:
             return plan.constant(name, self.batch, number, call.stream)
@@ -213,8 +215,8 @@ class _Append:
 def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, q: Any = None, cos: Any = None, sin: Any = None,
                      rope_pairs: bool = False, rope_q_at_start: bool = False, page_table: Any = None, cache_batch_idx: Any = None,
                      leftpad_k: Any = None, cu_seqlens_new: Any = None, max_seqlen_new: Optional[int] = None,
-                     seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, out: Any = None,
-                     stream: Any = None, overlap: bool = False) -> Any:
+                     seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, kv_dtype: Optional[str] = None,
+                     out: Any = None, stream: Any = None, overlap: bool = False) -> Any:
     """Writes new keys and values to the end of a cache of k and v, in place; with cos and sin it rotates the new keys, and q, first.
 
     k_new, v_new  [batch, seqlen_new, heads_kv, head_dim]; with layout="bhsd" [batch, heads, seqlen, head_dim], all of them
@@ -228,6 +230,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     rope_q_at_start  all rows of q have the position of the first new row
     out           where q rotated goes; may be q
     dtype         "bf16" or "f16": what uint16 stands for
+    kv_dtype      "q8_0": k and v are uint8, whose last dimension is bytes of ggml's blocks, 34 for 32 elements
     overlap       as of attention()
 
     The int32 arrays are on the device, and are read by the kernel:
@@ -241,5 +244,5 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     """
     return _Append(k_new, v_new, k, v, seqused_k, q=q, cos=cos, sin=sin, rope_pairs=rope_pairs, rope_q_at_start=rope_q_at_start,
                    page_table=page_table, cache_batch_idx=cache_batch_idx, leftpad_k=leftpad_k, cu_seqlens_new=cu_seqlens_new,
-                   max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, out=out,
+                   max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, kv_dtype=kv_dtype, out=out,
                    stream=stream).launch(overlap)

@@ -136,8 +136,10 @@ class _Device:
         _set_lists(desc, lists)
         return _Plan(self, "attention_blocks", ctypes.byref(desc))
 
-    def _append_plan(self, *problem: Any) -> _Plan:
-        return _Plan(self, "attention_append", ctypes.byref(_append_desc(*problem)))
+    def _append_plan(self, *problem: Any, kv_dtype: int = 0) -> _Plan:
+        desc = _append_desc(*problem)
+        desc.kv_dtype = kv_dtype
+        return _Plan(self, "attention_append", ctypes.byref(desc))
 
     def _merge_plan(self, *problem: Any) -> _Plan:
         *fields, strides = problem

@@ -24,7 +24,7 @@ _NEUTRAL = {"dropout_p": 0, "cp_world_size": 1, "cp_rank": 0}  # by which nothin
 _KNOWN = frozenset(("rotary_seqlens", "qv", "q_v", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
 _SINKS = ("s_aux", "learnable_sink", "sinks")  # names of the same
 _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM gives them for every type
-_FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes", "attention_chunk"}
+_FORWARDED = _DESCALES | {"out", "stream", "alibi_slopes", "attention_chunk", "kv_dtype"}
 
 
 def _type_in_words(array: Any) -> str:
@@ -127,7 +127,7 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
     k and v [batch, seqlen_new, heads_k, dim], or packed with cu_seqlens_k_new, are first written to the cache, behind the
     cache_seqlens keys that it has before.  With rotary_cos and rotary_sin [positions, rotary_dim / 2] k, and q of as many rows,
     are rotated by their row in the cache; without a causal mask or a window all rows of q by that of the first.  Packed q is
-    rotated where cu_seqlens_k_new is the same array as cu_seqlens_q.
+    rotated where cu_seqlens_k_new is the same array as cu_seqlens_q.  kv_dtype is as of ptxpack.attention: the cache may be of q8_0.
     Returns out, or with return_softmax_lse (out, softmax_lse), [batch, heads, seqlen_q].
     """
     name = "flash_attn_with_kvcache"
@@ -146,7 +146,8 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
         more["_append"] = _Append(
             k, v, k_cache, v_cache, cache_seqlens, attending=_Call("q", q, more.get("stream")), q=None if rotary_cos is None else q,
             cos=rotary_cos, sin=rotary_sin, rope_pairs=rotary_interleaved and rotary_cos is not None, rope_q_at_start=not causal,
-            window=window_size, page_table=table, cache_batch_idx=cache_batch_idx, cu_seqlens_new=cu_seqlens_k_new)
+            window=window_size, page_table=table, cache_batch_idx=cache_batch_idx, cu_seqlens_new=cu_seqlens_k_new,
+            kv_dtype=more.get("kv_dtype"))
     return attention(q, k_cache, v_cache, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
                      return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx,
                      leftpad_k=cache_leftpad, page_table=table, cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, **more)
