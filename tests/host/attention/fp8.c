@@ -120,6 +120,29 @@ static void blocks_are_rounded_as_ggml_does(void **state)
     }
 }
 
+/* Blocks of zeros, with a NaN, with an infinity, and of numbers so small that 1 / d is infinite. */
+static void blocks_of_no_numbers_are_defined(void **state)
+{
+    enum { COUNT = PTXPACK_Q8_0_ELEMENTS };
+    static const struct {
+        float    values[3];
+        uint16_t scale;
+        int8_t   numbers[3];
+    } cases[] = {{{0, -0.0f, 0}, 0, {0, 0, 0}},
+                 {{NAN, 127, -3}, 0x3c00, {0, 127, -3}},
+                 {{3, INFINITY, -INFINITY}, 0x7c00, {0, 0, 0}},
+                 {{0x1p-130f, -0x1p-130f, 0}, 0, {127, -128, 0}}};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        float   values[COUNT] = {cases[k].values[0], cases[k].values[1], cases[k].values[2]};
+        uint8_t block[PTXPACK_Q8_0_BYTES];
+        ptxpack_set_elements(PTXPACK_Q8_0, block, 0, values, COUNT);
+        assert_int_equal(block[0] | block[1] << 8, cases[k].scale);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal((int8_t)block[2 + i], cases[k].numbers[i]);
+    }
+}
+
 static void arrays_have_their_element_size(void **state)
 {
     (void)state;
@@ -391,6 +414,7 @@ int main(void)
         cmocka_unit_test(large_numbers_saturate),
         cmocka_unit_test(int8_is_rounded_to_nearest_even),
         cmocka_unit_test(blocks_are_rounded_as_ggml_does),
+        cmocka_unit_test(blocks_of_no_numbers_are_defined),
         cmocka_unit_test(arrays_have_their_element_size),
         cmocka_unit_test(bad_descriptors_are_refused),
         cmocka_unit_test(sizes_are_those_of_the_types),
