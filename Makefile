@@ -33,7 +33,7 @@ override LDLIBS += -ldl -lpthread -lm
 # ---- sources: every file of a room belongs to it ------------------------------------------------
 sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
-TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving))
+TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving bench/parallel))
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 NCCL_SRC  := $(call sources,tools/emu/nccl)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC) $(NCCL_SRC),$(call sources,tools/emu/*))

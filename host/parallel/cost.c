@@ -68,27 +68,40 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, do
     return status;
 }
 
+/* Of the ranks 0, every, 2 every, .. */
+static ptxpack_status slowest_of(const ptxpack *handle, const parallel_whole *w, ptxpack_parallel_way way,
+                                 double link_gbps, int32_t every, parallel_time *out)
+{
+    parallel_whole of_way = *w;
+    ptxpack_status status = PTXPACK_OK;
+    of_way.problem.way = way;
+    *out = (parallel_time){0, 0, 0, 0};
+    for (int32_t rank = 0; rank < w->problem.ranks && status == PTXPACK_OK; rank += every) {
+        parallel_time time;
+        status = parallel_model(handle, &of_way, link_gbps, rank, &time);
+        if (status == PTXPACK_OK && time.all > out->all)
+            *out = time;
+    }
+    return status;
+}
+
+ptxpack_status parallel_slowest(const ptxpack *handle, const parallel_whole *w, ptxpack_parallel_way way,
+                                double link_gbps, parallel_time *out)
+{
+    return slowest_of(handle, w, way, link_gbps, 1, out);
+}
+
 ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *w, double link_gbps)
 {
-    static const ptxpack_parallel_way ways[] = {PTXPACK_PARALLEL_GATHER, PTXPACK_PARALLEL_STEPS};
-    const int32_t        every = (w->problem.ranks + 15) / 16; /* of many ranks the model looks at some */
-    ptxpack_parallel_way best = w->problem.way;
-    double               least = 0;
-    ptxpack_status       status = PTXPACK_OK;
-    if (best != PTXPACK_PARALLEL_BEST)
+    const int32_t  every = (w->problem.ranks + 15) / 16; /* of many ranks the model looks at some */
+    parallel_time  gather, steps;
+    ptxpack_status status = PTXPACK_OK;
+    if (w->problem.way != PTXPACK_PARALLEL_BEST)
         return PTXPACK_OK;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        double        slowest = 0;
-        parallel_time time;
-        w->problem.way = ways[i];
-        for (int32_t rank = 0; rank < w->problem.ranks && status == PTXPACK_OK; rank += every) {
-            status = parallel_model(handle, w, link_gbps, rank, &time);
-            if (status == PTXPACK_OK && time.all > slowest)
-                slowest = time.all;
-        }
-        if (i == 0 || slowest < least)
-            best = ways[i], least = slowest;
-    }
-    w->problem.way = best;
+    status = slowest_of(handle, w, PTXPACK_PARALLEL_GATHER, link_gbps, every, &gather);
+    if (status == PTXPACK_OK)
+        status = slowest_of(handle, w, PTXPACK_PARALLEL_STEPS, link_gbps, every, &steps);
+    if (status == PTXPACK_OK)
+        w->problem.way = steps.all < gather.all ? PTXPACK_PARALLEL_STEPS : PTXPACK_PARALLEL_GATHER;
     return status;
 }

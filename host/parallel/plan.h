@@ -67,6 +67,9 @@ typedef struct parallel_time {
 } parallel_time;
 ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *whole, double link_gbps,
                               int32_t rank, parallel_time *out);
+/* The same of the slowest rank with a way. */
+ptxpack_status parallel_slowest(const ptxpack *handle, const parallel_whole *whole, ptxpack_parallel_way way,
+                                double link_gbps, parallel_time *out);
 /* The least time of all ranks' slowest, over both ways, unless the problem says one; sets the problem's way. */
 ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *whole, double link_gbps);
 #endif

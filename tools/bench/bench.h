@@ -14,9 +14,13 @@ typedef struct bench_list {
 
 typedef struct bench_settings {
     bench_list  head_dims, lengths;
-    bench_list  sizes;        /* for gemm; none: its default sizes */
-    bench_list  table_rows;   /* for decode: rows of its table, from 1; none: all */
-    int64_t     queries;      /* for decode: query rows of a sequence */
+    bench_list  sizes;       /* for gemm; none: its default sizes */
+    bench_list  table_rows;  /* for decode: rows of its table, from 1; none: all */
+    int64_t     queries;     /* for decode: query rows of a sequence */
+    bench_list  heads, keys; /* for parallel: heads of q, of k; keys of decoding */
+    int64_t     devices;     /* for parallel: ranks; 0: all devices */
+    double      link;        /* for parallel: GB/s of its model; 0: the library's */
+    bool        lengths_given;
     const char *part;         /* for serving: names of parts, separated by commas; NULL: all */
     const char *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
     bool        full, causal; /* which masks */
@@ -30,12 +34,15 @@ typedef struct bench_settings {
 /* Opens the GPU for a benchmark.  False with the device's line set: there is none, or PTXPACK_DEVICE or PTXPACK_DRIVER names
  * the emulated driver, whose times say nothing of a GPU. */
 bool bench_open(device *gpu, const ptxpack_options *options);
+/* The same, but opens the emulated driver, too, if `allowed` and PTXPACK_DEVICE or PTXPACK_DRIVER names it. */
+bool bench_open_either(device *gpu, const ptxpack_options *options, bool allowed);
 
 /* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the
  * emulated one. */
 int bench_attention(const bench_settings *settings);
 int bench_decode(const bench_settings *settings);
 int bench_serving(const bench_settings *settings);
+int bench_parallel(const bench_settings *settings);
 int bench_gemm(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);

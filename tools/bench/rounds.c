@@ -11,11 +11,13 @@
 #include "tools/progress.h"
 #include "tools/problem/random.h"
 
-bool bench_open(device *gpu, const ptxpack_options *options)
+bool bench_open(device *gpu, const ptxpack_options *options) { return bench_open_either(gpu, options, false); }
+
+bool bench_open_either(device *gpu, const ptxpack_options *options, bool allowed)
 {
     char           why[sizeof gpu->line];
     ptxpack_status status = device_open_as(gpu, NULL, options);
-    if (status == PTXPACK_OK && !gpu->emulated)
+    if (status == PTXPACK_OK && (!gpu->emulated || (allowed && *gpu->why == '\0')))
         return true;
     if (status != PTXPACK_OK && !device_absent(status))
         return false;

@@ -52,24 +52,26 @@ static bool parse_mask(bench_settings *s, const attention_mask_words *mask, doub
     return true;
 }
 
-/* The benchmarks; head_dims: the default of --head-dim. */
-#define BENCHMARKS "attention, decode, serving, gemm, vector-add, start-up, layout or emu"
-#define SYNOPSIS   "ptxpack bench attention|decode|serving|gemm|vector-add|start-up|layout|emu [options]"
+/* The benchmarks; head_dims, lengths: the defaults of --head-dim and --seqlen. */
+#define BENCHMARKS "attention, decode, serving, parallel, gemm, vector-add, start-up, layout or emu"
+#define SYNOPSIS   "ptxpack bench attention|decode|serving|parallel|gemm|vector-add|start-up|layout|emu [options]"
 typedef struct benchmark {
     const char *word;
     int (*run)(const bench_settings *settings);
-    const char *head_dims;
+    const char *head_dims, *lengths;
     bool        e4m3; /* --dtype may be that */
 } benchmark;
+#define LENGTHS "512,1024,2048,4096,8192,16384"
 static const benchmark benchmarks[] = {
-    {"attention", bench_attention, "64,128,256", true},
-    {"decode", bench_decode, "128", false},
-    {"serving", bench_serving, "128", false},
-    {"gemm", bench_gemm, "128", true},
-    {"vector-add", bench_vector_add, "128", true},
-    {"start-up", bench_start_up, "128", true},
-    {"layout", bench_layout, "128", true},
-    {"emu", bench_emu, "128", true},
+    {"attention", bench_attention, "64,128,256", LENGTHS, true},
+    {"decode", bench_decode, "128", LENGTHS, false},
+    {"serving", bench_serving, "128", LENGTHS, false},
+    {"parallel", bench_parallel, "128", "8192,16384,32768,65536,131072", false},
+    {"gemm", bench_gemm, "128", LENGTHS, true},
+    {"vector-add", bench_vector_add, "128", LENGTHS, true},
+    {"start-up", bench_start_up, "128", LENGTHS, true},
+    {"layout", bench_layout, "128", LENGTHS, true},
+    {"emu", bench_emu, "128", LENGTHS, true},
 };
 
 /* NULL after a line on stderr. */
@@ -84,7 +86,7 @@ static const benchmark *find_benchmark(const char *word)
 
 /* What the options say as text. */
 typedef struct bench_texts {
-    const char          *dims, *lengths, *dtype, *kv_dtype, *sizes, *rows; /* NULL: not given */
+    const char          *dims, *lengths, *dtype, *kv_dtype, *sizes, *rows, *heads, *keys; /* NULL: not given */
     attention_mask_words mask;
     double               softcap;
 } bench_texts;
@@ -92,10 +94,12 @@ typedef struct bench_texts {
 static bool parse_settings(bench_settings *s, const bench_texts *t, const benchmark *chosen)
 {
     if (!parse_list("head-dim", t->dims != NULL ? t->dims : chosen->head_dims, &s->head_dims) ||
-        !parse_list("seqlen", t->lengths, &s->lengths) ||
+        !parse_list("seqlen", t->lengths != NULL ? t->lengths : chosen->lengths, &s->lengths) ||
+        !parse_list("heads", t->heads, &s->heads) || !parse_list("keys", t->keys, &s->keys) ||
         (t->sizes != NULL && !parse_list("size", t->sizes, &s->sizes)) ||
         (t->rows != NULL && !parse_list("rows", t->rows, &s->table_rows)))
         return false;
+    s->lengths_given = t->lengths != NULL;
     s->dtype = ptxpack_dtype_of(t->dtype);
     if (ptxpack_dtype_bytes(s->dtype) == 0 || s->dtype == PTXPACK_INT8) {
         command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", t->dtype);
@@ -126,12 +130,13 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
 int cmd_bench(int argc, char **argv)
 {
     bench_settings s = {.rounds = 9, .seed = 1, .queries = 1};
-    bench_texts    t = {.lengths = "512,1024,2048,4096,8192,16384", .dtype = "bf16"};
+    bench_texts    t = {.dtype = "bf16", .heads = "32,8", .keys = "65536,262144,1048576"};
     const option   rows[] = {
           {"head-dim", OPTION_TEXT, &t.dims,
-           "N,...  (attention, default 64,128,256; decode, serving, default 128)"},
-          {"seqlen", OPTION_TEXT, &t.lengths, "N,...  (attention; default 512 to 16384)"},
-          {"causal", OPTION_TEXT, &t.mask.causal, "yes|no|both  (attention; default both)"},
+           "N,...  (attention, default 64,128,256; decode, serving, parallel, default 128)"},
+          {"seqlen", OPTION_TEXT, &t.lengths,
+           "N,...  (attention, default 512 to 16384; parallel, default 8192 to 131072)"},
+          {"causal", OPTION_TEXT, &t.mask.causal, "yes|no|both  (attention, parallel; default both)"},
           {"window", OPTION_TEXT, &t.mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
           {"align", OPTION_TEXT, &t.mask.align, ALIGN_OPTION_HELP},
           {"softcap", OPTION_REAL, &t.softcap, SOFTCAP_OPTION_HELP " (attention)"},
@@ -139,6 +144,11 @@ int cmd_bench(int argc, char **argv)
           {"queries", OPTION_INT, &s.queries, "N  query rows of a sequence, causal (decode; default 1)"},
           {"part", OPTION_TEXT, &s.part,
            "decode|mixed|packed|chunks|append|merge|loop,...  (serving; default all)"},
+          {"devices", OPTION_INT, &s.devices,
+           "N  ranks, which use all devices in turn (parallel; default: 0, as many as devices)"},
+          {"heads", OPTION_TEXT, &t.heads, "Q,KV  query heads and key heads (parallel; default 32,8)"},
+          {"keys", OPTION_TEXT, &t.keys, "N,...  of decoding (parallel; default 65536,262144,1048576)"},
+          {"link", OPTION_REAL, &s.link, "X  GB/s that a rank receives, for the model (parallel; default 370)"},
           {"size", OPTION_TEXT, &t.sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
           {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},

@@ -52,25 +52,7 @@ static ptxpack_parallel_way way_of(const char *word)
     return way;
 }
 
-/* The slowest rank of a way. */
-static ptxpack_status slowest_rank(const plan *p, parallel_whole *w, ptxpack_parallel_way way, double link,
-                                   parallel_time *out)
-{
-    const ptxpack_parallel_way kept = w->problem.way;
-    ptxpack_status             status = PTXPACK_OK;
-    *out = (parallel_time){0, 0, 0, 0};
-    w->problem.way = way;
-    for (int32_t rank = 0; rank < w->problem.ranks && status == PTXPACK_OK; rank++) {
-        parallel_time time;
-        status = parallel_model(p->handle, w, link, rank, &time);
-        if (status == PTXPACK_OK && time.all > out->all)
-            *out = time;
-    }
-    w->problem.way = kept;
-    return status;
-}
-
-static ptxpack_status report_ways(plan *p, parallel_whole *w, double link)
+static ptxpack_status report_ways(plan *p, const parallel_whole *w, double link)
 {
     report        *r = &p->out;
     ptxpack_status status = PTXPACK_OK;
@@ -78,7 +60,7 @@ static ptxpack_status report_ways(plan *p, parallel_whole *w, double link)
     report_open(r, "ways", '[');
     for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS && status == PTXPACK_OK; way++) {
         parallel_time time;
-        status = slowest_rank(p, w, (ptxpack_parallel_way)way, link, &time);
+        status = parallel_slowest(p->handle, w, (ptxpack_parallel_way)way, link, &time);
         report_open(r, NULL, '{');
         report_text(r, "way", "%s", way_names[way]);
         report_real(r, "estimated_us", time.all);
