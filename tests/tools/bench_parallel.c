@@ -77,7 +77,7 @@ TEST(it_prints_both_kinds_of_shards_decoding_and_the_link)
         fail_msg("%s", bench->rank[0].gpu.line);
     assert_has(
         "bf16, 2 ranks on 2 GPUs, 2 query heads on 1, median of 1 rounds, seed 7\nlink: each rank receives ");
-    assert_has(" GB/s while all do, 17920 bytes\n");
+    assert_has(" GB/s while all do, 9472 bytes\n");
     assert_has("\n| 64 | full | 70 | contiguous | ");
     assert_has("\n| 64 | full | 70 | zigzag | ");
     assert_has("\n| 64 | causal | 70 | contiguous | ");

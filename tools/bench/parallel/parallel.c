@@ -41,11 +41,16 @@ static size_t add(ranks_bench *b, ranks_kind kind, const ptxpack_attention_desc 
     return b->count++;
 }
 
-static void grow(size_t *bytes, int64_t rows, int64_t row)
+/* Room for `rows` on the first rank, and for `shard` on each of the others. */
+static void grow(ranks_bench *b, int tensor, int64_t rows, int64_t shard, int64_t row)
 {
-    const size_t needed = ((size_t)(rows * row) + 255) / 256 * 256; /* sets begin at multiples of that */
-    if (*bytes < needed)
-        *bytes = needed;
+    const int64_t counts[2] = {rows, shard};
+    for (int i = 0; i < 2; i++) {
+        const size_t needed = ((size_t)(counts[i] * row) + 255) / 256 *
+                              256; /* sets begin at multiples of that */
+        if (b->bytes[i][tensor] < needed)
+            b->bytes[i][tensor] = needed;
+    }
 }
 
 static ptxpack_attention_desc describe(const ranks_bench *b, int32_t head_dim, int32_t rows, int32_t keys)
@@ -64,15 +69,18 @@ static bool reserve(ranks_bench *b, const ptxpack_attention_desc *d, int32_t ran
 {
     const int64_t dim = 2 * (int64_t)d->head_dim, q = d->heads_q * dim, kv = d->heads_kv * dim;
     const int64_t keys = (int64_t)d->seqlen_kv * ranks;
-    if (d->seqlen_q * q / 2 > INT32_MAX || keys * kv / 2 > UINT32_MAX)
+    if (d->seqlen_q * q / 2 > UINT32_MAX || keys * kv / 2 > UINT32_MAX)
         return command_fail("bench", "%lld keys of head dimension %d are too many", (long long)keys,
                             (int)d->head_dim),
                false;
-    grow(&b->bytes[RANKS_Q], d->seqlen_q, q);
-    grow(&b->bytes[RANKS_O], d->seqlen_q, q);
-    grow(&b->bytes[RANKS_K], keys, kv);
-    grow(&b->bytes[RANKS_V], keys, kv);
-    grow(&b->bytes[RANKS_LSE], d->seqlen_q, d->heads_q * (int64_t)sizeof(float));
+    /* A shard is one chunk or two, each rounded up at most once. */
+    const int64_t queries = d->seqlen_q < b->ranks ? d->seqlen_q : d->seqlen_q / b->ranks + 2;
+    const int64_t shard = ranks > 1 ? d->seqlen_kv : queries;
+    grow(b, RANKS_Q, d->seqlen_q, queries, q);
+    grow(b, RANKS_O, d->seqlen_q, queries, q);
+    grow(b, RANKS_K, keys, shard, kv);
+    grow(b, RANKS_V, keys, shard, kv);
+    grow(b, RANKS_LSE, d->seqlen_q, queries, d->heads_q * (int64_t)sizeof(float));
     return true;
 }
 
@@ -125,7 +133,7 @@ static bool add_cases(ranks_bench *b)
     }
     if (b->ranks > 1) {
         ranks_case *c = &b->cases[add(b, RANKS_COPY, &b->cases[0].desc)];
-        c->copied = b->bytes[RANKS_Q] < COPIED ? b->bytes[RANKS_Q] : COPIED;
+        c->copied = ranks_bytes(b, 1, RANKS_Q) < COPIED ? ranks_bytes(b, 1, RANKS_Q) : COPIED;
     }
     return true;
 }

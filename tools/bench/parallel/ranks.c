@@ -22,9 +22,11 @@ uint32_t ranks_seed(const ranks_bench *b, int32_t rank, int tensor, int set)
     return (uint32_t)b->settings->seed * 1024 + (uint32_t)((of * RANKS_SETS + set) * RANKS_O + tensor);
 }
 
+size_t ranks_bytes(const ranks_bench *b, int32_t rank, int tensor) { return b->bytes[rank > 0][tensor]; }
+
 uint64_t ranks_at(const ranks_bench *b, int32_t rank, int tensor, int set)
 {
-    return b->rank[rank].tensor[tensor] + (uint64_t)(set % RANKS_SETS) * b->bytes[tensor];
+    return b->rank[rank].tensor[tensor] + (uint64_t)(set % RANKS_SETS) * ranks_bytes(b, rank, tensor);
 }
 
 /* ---- devices ------------------------------------------------------------------------------------------- */
@@ -112,10 +114,10 @@ static bool fill_rank(ranks_bench *b, int32_t rank)
     bench_memory memory = {.gpu = NULL};
     bool         ok = device_attach(gpu) && bench_memory_open(&memory, gpu, b->settings->dtype);
     for (int t = 0; t < RANKS_TENSORS && ok; t++)
-        ok = device_alloc(gpu, &b->rank[rank].tensor[t], b->bytes[t] * RANKS_SETS);
+        ok = device_alloc(gpu, &b->rank[rank].tensor[t], ranks_bytes(b, rank, t) * RANKS_SETS);
     for (int t = 0; t < RANKS_O && ok; t++)
         for (int set = 0; set < RANKS_SETS && ok; set++)
-            ok = bench_memory_fill(&memory, ranks_at(b, rank, t, set), b->bytes[t],
+            ok = bench_memory_fill(&memory, ranks_at(b, rank, t, set), ranks_bytes(b, rank, t),
                                    ranks_seed(b, rank, t, set));
     ok = ok && device_sync(gpu);
     bench_memory_close(&memory);

@@ -46,12 +46,12 @@ typedef struct ranks_bench {
     ranks_one               rank[RANKS_MOST];
     int32_t                 opened; /* ranks that have a device; the caller opens the first one */
     ptxpack_parallel_group *group;
-    struct CUevent_st      *begun;                /* of the first rank */
-    size_t                  bytes[RANKS_TENSORS]; /* of a set */
-    ranks_case             *cases;
-    size_t                  count;
-    bool                   *live;
-    bench_rounds            timing;
+    struct CUevent_st      *begun;        /* of the first rank */
+    size_t       bytes[2][RANKS_TENSORS]; /* of a set: of the first rank, which has the whole, too; of others */
+    ranks_case  *cases;
+    size_t       count;
+    bool        *live;
+    bench_rounds timing;
 } ranks_bench;
 
 /* Opens the other devices and makes the group. */
@@ -66,7 +66,8 @@ bool ranks_enqueue(void *bench, size_t index);
 bool ranks_check(ranks_bench *b, const ranks_case *c);
 /* Where an element of random numbers comes from. */
 uint32_t ranks_seed(const ranks_bench *b, int32_t rank, int tensor, int set);
-/* Where set `set` of a rank's tensor is. */
+/* The bytes of a set of a rank's tensor; where set `set` of it is. */
+size_t   ranks_bytes(const ranks_bench *b, int32_t rank, int tensor);
 uint64_t ranks_at(const ranks_bench *b, int32_t rank, int tensor, int set);
 /* Copies what a device said to the first rank's line; returns `ok`. */
 bool ranks_said(ranks_bench *b, int32_t rank, bool ok);
