@@ -266,7 +266,7 @@ class Operator(unittest.TestCase):
             ptxpack.torch.attention(v, k[0], v)
         with self.assertRaisesRegex(ptxpack.ArgumentError, "layout is 'sbhd'"):
             ptxpack.torch.attention(v, k, v, layout="sbhd")
-        with self.assertRaisesRegex(ptxpack.ArgumentError, "q is of type torch.float64, and must be f16, bf16 or e4m3"):
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "q is of type torch.float64, and must be f16, bf16, e4m3 or int8"):
             ptxpack.torch.attention(v.double(), k, v)
         with self.assertRaisesRegex(ptxpack.ArgumentError, "batch and last dimension must agree"):
             ptxpack.torch.attention(v, k[:1], v[:1])
