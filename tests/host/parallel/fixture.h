@@ -27,6 +27,7 @@ static inline int open_handles(void **state)
     setenv("PTXPACK_DEVICE", "emu", 1);
     setenv("PTXPACK_EMU_SM", "90", 0);
     setenv("PTXPACK_EMU_DEVICES", "8", 1);
+    setenv("PTXPACK_EMU_DELAY", "2", 0); /* what does not wait comes too early */
     for (int i = 0; i < RANKS; i++) {
         ptxpack_options options = {.size = sizeof options, .device = i};
         if (ptxpack_open(&options, &handles[i]) != PTXPACK_OK) {
