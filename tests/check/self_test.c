@@ -272,7 +272,7 @@ static const breakage breakages[] = {
      "add.s32 %left_blocks, %x, \\[BLOCK_M-1];", "mov.b32 %left_blocks, %x;", " f16 d64 8/4 190x638"},
     {"chunks begin at the first row of a cache, not behind its left pad", "attention/decode/lengths.ptx",
      "sub.s32 \\d, \\x, \\pad; CHUNK_START \\d add.s32 \\d, \\d, \\pad;", "mov.b32 \\d, \\x;\n CHUNK_START \\d",
-     "4x2x300 left pad, bottom-right chunk"},
+     "6x1x900 split pages of 32 left pad, bottom-right softcap 15 chunk"},
     {"nothing is broken in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
     {"the last k is left out", "gemm/mma_operand_load.ptx", "shl.b32 %load_size, \\left, 1;",
      "shl.b32 %load_size, \\left, 1;\n sub.s32 %load_size, %load_size, 2;", "gemm bf16 rc 150x"},
