@@ -67,6 +67,19 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
     return (double)layout_of(row).rows;
 }
 
+/* On Hopper, wgmma with 64 rows.  Over cuBLAS on an H200 on 2026-11-27, rows.ptx and wgmma, B column-major, n x k:
+ *   m     4096 x 4096    28672 x 4096   4096 x 14336   8192 x 8192    57344 x 8192   6144 x 4096
+ *    8    1.15   0.95    0.94   0.99    0.98   0.96
+ *   16    1.13   0.96    0.89   1.00    0.92   0.97    0.87   0.80    0.93   0.97    0.88   0.79
+ *   24    0.95   0.97    0.69   0.93
+ *   32    0.90   0.99    0.66   1.01    0.78   0.99    0.67   0.88    0.75   0.97
+ *   64    0.55   0.85    0.51   1.07    0.60   1.04    0.58   0.97                   0.51   0.80 */
+static bool yields(const plan_problem *problem)
+{
+    enum { HOPPER = 90, FEW = 16 };
+    return problem->caps.arch == HOPPER && ((const ptxpack_gemm_desc *)problem->desc)->m > FEW;
+}
+
 /* ---- the plan ----------------------------------------------------------------------------------- */
 static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -139,6 +152,7 @@ const plan_method           gemm_rows = {
               .derive = derive,
               .refusal = refusal,
               .cost = cost,
+              .yields = yields,
               .symbols = symbols,
               .fill = fill,
               .address = address,

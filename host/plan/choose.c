@@ -47,19 +47,21 @@ const char *plan_refusal(const plan_problem *p, const ptxpack_variant *row, char
 }
 
 /* ---- survey ------------------------------------------------------------------------------------- */
-/* The place of the row's method among those of the operation, where the first that can take a problem does. */
-static size_t rank_of(const plan_op *op, const ptxpack_variant *row)
+/* The place of the row's method among those of the operation, where the first that can take a problem does; twice, so that
+ * there is one behind the next method for a method that yields to it. */
+static size_t rank_of(const plan_problem *p, const ptxpack_variant *row)
 {
-    size_t rank = 0;
-    while (op->by_method && op->methods[rank] != plan_method_of(row))
+    const plan_method *method = plan_method_of(row);
+    size_t             rank = 0;
+    while (p->op->by_method && p->op->methods[rank] != method)
         rank++;
-    return rank;
+    return 2 * rank + (method->yields != NULL && method->yields(p) ? 3 : 0);
 }
 
-static bool is_better(const plan_op *op, const plan_candidate *c, const plan_candidate *best)
+static bool is_better(const plan_problem *p, const plan_candidate *c, const plan_candidate *best)
 {
-    size_t rank = rank_of(op, c->row), best_rank = best != NULL ? rank_of(op, best->row) : SIZE_MAX;
-    return rank != best_rank ? rank < best_rank : c->cost < op->margin * best->cost;
+    size_t rank = rank_of(p, c->row), best_rank = best != NULL ? rank_of(p, best->row) : SIZE_MAX;
+    return rank != best_rank ? rank < best_rank : c->cost < p->op->margin * best->cost;
 }
 
 /* Of an ordered method only the first row that can be taken counts, and after it the rows with a smaller
@@ -85,7 +87,7 @@ void plan_survey_rows(const plan_problem *p, plan_survey *out)
             continue;
         least = method->ordered ? dim : least;
         c->cost = method->cost != NULL ? method->cost(p, &rows[i]) : 0;
-        best = is_better(p->op, c, best) ? c : best;
+        best = is_better(p, c, best) ? c : best;
     }
     out->chosen = best != NULL ? best->row : NULL;
 }
@@ -97,7 +99,7 @@ const ptxpack_variant *plan_next_row(const plan_problem *p, plan_survey *survey)
     for (int behind = 0; behind < 2 && best == NULL; behind++)
         for (size_t i = 0; i < survey->count; i++) {
             plan_candidate *c = &survey->candidate[i];
-            if (!c->refused && c->behind == (behind == 1) && is_better(p->op, c, best))
+            if (!c->refused && c->behind == (behind == 1) && is_better(p, c, best))
                 best = c;
         }
     if (best == NULL)

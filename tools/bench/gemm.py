@@ -4,12 +4,12 @@
 Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
 
   python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,...] [--order rr,rc,cr,cc] [--dtype bf16]
-                              [--epilogue none|bias_gelu|c] [--row WORD,...] [--arch sm_80] [--data randn|zero]
+                              [--epilogue none|bias_gelu|c] [--arch sm_80] [--data randn|zero]
 
 A shape is m x n x k, or one number for all three.  An order is A's and B's: r row-major, c column-major (rc is what
-torch.nn.functional.linear multiplies).  --row times the rows of kernels.def that have one of the words in their
-name (all: every row that can take the problem) beside the one that the plan chooses.  FLOPs = 2 m n k.  cuBLAS is torch.matmul into a given
-output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.
+torch.nn.functional.linear multiplies).  FLOPs = 2 m n k; GB/s are of A, B and D, once each, by ptxpack.
+cuBLAS is torch.matmul into a given output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.  Every kernel that can take
+a problem is timed by `ptxpack bench gemm --kernel all`.
 
 Method: each result is checked before it is timed; CUDA graphs of launches that alternate between sets of inputs
 which together exceed the L2 cache; the order of the candidates is shuffled in every round; rest before each;
@@ -75,7 +75,6 @@ class Ptxpack:
         self.lib.ptxpack_gemm_kernel.restype = ctypes.c_void_p
         self.lib.ptxpack_kernel_describe.restype = ctypes.POINTER(ctypes.POINTER(Variant))
         self.lib.ptxpack_kernel_describe.argtypes = [ctypes.c_void_p]
-        self.lib.ptxpack_variant_find.restype = ctypes.POINTER(Variant)
         self.handle = ctypes.c_void_p()
         options = Options(size=ctypes.sizeof(Options), arch=arch.encode() if arch else None)
         self.check(self.lib.ptxpack_open(ctypes.byref(options), ctypes.byref(self.handle)), None)
@@ -84,14 +83,10 @@ class Ptxpack:
         if status != 0:
             raise RuntimeError(self.lib.ptxpack_detail(handle).decode() or f"status {status}")
 
-    def plan(self, desc, row=None):
-        """A plan, its row, and the zeros that its launches want as scratch; row None: as the library chooses."""
+    def plan(self, desc):
+        """A plan, its row, and the zeros that its launches want as scratch."""
         plan = ctypes.c_void_p()
-        variant = self.lib.ptxpack_variant_find(row.encode()) if row else None
-        if row and not variant:
-            raise RuntimeError(f"kernels.def has no row {row}")
-        self.check(self.lib.ptxpack_gemm_plan_row(self.handle, ctypes.byref(desc), variant, ctypes.byref(plan)),
-                   self.handle)
+        self.check(self.lib.ptxpack_gemm_plan_create(self.handle, ctypes.byref(desc), ctypes.byref(plan)), self.handle)
         used = self.lib.ptxpack_kernel_describe(self.lib.ptxpack_gemm_kernel(plan)).contents.contents.id.decode()
         scratch = torch.zeros(self.lib.ptxpack_gemm_workspace(plan), dtype=torch.uint8, device="cuda")
         return plan, used, scratch
@@ -151,23 +146,8 @@ def candidates(pack, shape, order, options):
     desc = description(shape, order, options.dtype, options.epilogue)
     plan, used, scratch = pack.plan(desc)
     runs = {"ptxpack": ours(pack, plan, scratch)}
-    for row in all_rows(pack):
-        if any(word == "all" or word in row for word in options.row):
-            try:
-                plan, _, scratch = pack.plan(desc, row)
-            except RuntimeError as refusal:
-                print(refusal, file=sys.stderr)
-                continue
-            runs[row] = ours(pack, plan, scratch)
     runs["cuBLAS"] = cublas
     return runs, used
-
-
-def all_rows(pack):
-    count = ctypes.c_size_t()
-    pack.lib.ptxpack_variants.restype = ctypes.POINTER(Variant)
-    table_of = pack.lib.ptxpack_variants(ctypes.byref(count))
-    return [table_of[i].id.decode() for i in range(count.value) if table_of[i].op == b"gemm"]
 
 
 def check(run, inputs, name):
@@ -247,18 +227,18 @@ def shape_of(text):
 
 
 def table(pack, options):
-    print("| m | n | k | order | row | ptxpack | cuBLAS | ptxpack/cuBLAS | others |\n|" + "---|" * 9)
+    print("| m | n | k | order | row | ptxpack | cuBLAS | ptxpack/cuBLAS | GB/s |\n|" + "---|" * 9)
     results = []
     for text in options.shape:
         for order in options.order:
             shape = shape_of(text)
             r = problem(pack, shape, order, options)
             speed = r["tflops"]
-            others = ", ".join(f"{name.removeprefix('gemm_')} {value:.0f}" for name, value in speed.items()
-                               if name not in ("ptxpack", "cuBLAS"))
+            m, n, k = shape
+            r["gb_per_s"] = speed["ptxpack"] * 1e3 * (m * k + k * n + m * n) / (m * n * k)
             print(f"| {shape[0]} | {shape[1]} | {shape[2]} | {order} | {r['row'].removeprefix('gemm_')} "
                   f"| {speed['ptxpack']:.0f} | {speed['cuBLAS']:.0f} | {speed['ptxpack'] / speed['cuBLAS']:.3f} "
-                  f"| {others} |", flush=True)
+                  f"| {r['gb_per_s']:.0f} |", flush=True)
             results.append(r)
     ratios = [r["tflops"]["ptxpack"] / r["tflops"]["cuBLAS"] for r in results]
     print(f"ptxpack / cuBLAS: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
@@ -277,7 +257,6 @@ def main():
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--epilogue", choices=("none", "bias_gelu", "c"), default="none")
     parser.add_argument("--data", choices=("randn", "zero"), default="randn", help="zeros draw less power")
-    parser.add_argument("--row", type=words, default=[], help="rows of kernels.def to time, too, by a part of their names")
     parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
