@@ -68,20 +68,29 @@ ptxpack_status group_copy(const ptxpack_parallel_group *g, int32_t to, uint64_t 
 }
 
 /* ---- making and freeing ------------------------------------------------------------------------------- */
-/* Lets the devices of all other ranks be read from this one; where they cannot, copies go through the host.  Access that is
- * already enabled is an error of the driver that means nothing here. */
-static void enable_access(const ptxpack_parallel_group *g, int32_t local)
+/* Lets the memory of another rank be read from this one, and returns whether it can be: otherwise copies go through the host. */
+static bool enable_access(const ptxpack *handle, const ptxpack *peer)
+{
+    const struct ptxpack_driver *d = ptxpack_driver_table(handle);
+    const int device = ptxpack_device(handle)->ordinal, other = ptxpack_device(peer)->ordinal;
+    int       can = 0;
+    if (ptxpack_context(handle) == ptxpack_context(peer))
+        return true;
+    if (device == other || d->cuDeviceCanAccessPeer == NULL || d->cuCtxEnablePeerAccess == NULL ||
+        d->cuDeviceCanAccessPeer(&can, device, other) != PTXPACK_CU_SUCCESS || !can)
+        return false;
+    ptxpack_cu_result result = d->cuCtxEnablePeerAccess(ptxpack_context(peer), 0);
+    return result == PTXPACK_CU_SUCCESS || result == PTXPACK_CU_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+bool group_shows(const ptxpack_parallel_group *g, int32_t local, uint64_t address)
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(g->member[local].handle);
-    const int                    device = ptxpack_device(g->member[local].handle)->ordinal;
-    for (int32_t i = 0; i < g->local; i++) {
-        const ptxpack *peer = g->member[i].handle;
-        int            can = 0;
-        if (ptxpack_device(peer)->ordinal != device && d->cuDeviceCanAccessPeer != NULL &&
-            d->cuCtxEnablePeerAccess != NULL &&
-            d->cuDeviceCanAccessPeer(&can, device, ptxpack_device(peer)->ordinal) == PTXPACK_CU_SUCCESS && can)
-            (void)d->cuCtxEnablePeerAccess(ptxpack_context(peer), 0);
-    }
+    unsigned int                 attribute = PTXPACK_CU_POINTER_IS_LEGACY_IPC_CAPABLE;
+    unsigned char                plain = 0;
+    void                        *value = &plain;
+    return g->direct && d->cuPointerGetAttributes != NULL &&
+           d->cuPointerGetAttributes(1, &attribute, &value, address) == PTXPACK_CU_SUCCESS && plain != 0;
 }
 
 ptxpack_parallel_group *group_allocate(int32_t local)
@@ -106,8 +115,12 @@ ptxpack_status group_make_member(ptxpack_parallel_group *g, int32_t local)
     ptxpack_status status = group_enter(g, local, &pushed);
     if (status != PTXPACK_OK)
         return status;
-    enable_access(g, local);
+    for (int32_t i = 0; i < g->local; i++)
+        if (!enable_access(member->handle, g->member[i].handle))
+            g->direct = false;
     ptxpack_cu_result result = d->cuStreamCreate(&member->copies, PTXPACK_CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 2 && result == PTXPACK_CU_SUCCESS; i++)
+        result = d->cuStreamCreate(&member->beside[i], PTXPACK_CU_STREAM_NON_BLOCKING);
     if (result == PTXPACK_CU_SUCCESS && g->nccl != NULL) {
         ptxpack_deviceptr at = 0;
         result = d->cuMemAlloc(&at, (size_t)(g->ranks + 1) * GROUP_RECORD);
@@ -136,6 +149,7 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
     if (g == NULL)
         return ptxpack_fail(handles[0], PTXPACK_E_MEMORY, "out of memory for a group of %d ranks", (int)ranks);
     g->timeout_ms = INT32_MAX;
+    g->direct = true;
     for (int32_t i = 0; i < ranks; i++)
         g->member[i].handle = handles[i];
     ptxpack_status status = PTXPACK_OK;
@@ -157,6 +171,9 @@ void ptxpack_parallel_free(ptxpack_parallel_group *g)
         if (g->member[i].copies != NULL && group_enter(g, i, &pushed) == PTXPACK_OK) {
             const struct ptxpack_driver *d = ptxpack_driver_table(g->member[i].handle);
             d->cuStreamDestroy(g->member[i].copies);
+            for (int n = 0; n < 2; n++)
+                if (g->member[i].beside[n] != NULL)
+                    d->cuStreamDestroy(g->member[i].beside[n]);
             if (g->records != 0)
                 d->cuMemFree(g->records);
             group_leave(g, i, pushed);

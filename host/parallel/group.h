@@ -11,7 +11,8 @@ enum { GROUP_RANKS = 1024, GROUP_STEPS = 11, GROUP_RECORD = 256 };
 
 typedef struct group_local_rank {
     ptxpack            *handle;
-    struct CUstream_st *copies; /* data of other ranks arrive on it */
+    struct CUstream_st *copies;    /* data of other ranks arrive on it */
+    struct CUstream_st *beside[2]; /* kernels of a chunk that take what arrives */
 } group_local_rank;
 
 /* What the launch enqueued last waits for: a step is over when its event is. */
@@ -23,6 +24,7 @@ typedef struct group_step {
 struct ptxpack_parallel_group {
     int32_t           ranks, first, local; /* local ranks are first .. first + local - 1 */
     group_local_rank *member;              /* of the local ranks */
+    bool              direct; /* kernels of every rank can read memory of all others: see group_shows */
     /* With NCCL, where one rank is local; otherwise NULL. */
     const nccl_table *nccl;
     struct ncclComm  *comm;
@@ -55,6 +57,10 @@ ptxpack_status group_wait_for(const ptxpack_parallel_group *group, int32_t local
 /* Enqueues a copy from the memory of local rank `from` to that of local rank `to`, on the copy stream of `to`. */
 ptxpack_status group_copy(const ptxpack_parallel_group *group, int32_t to, uint64_t to_address, int32_t from,
                           uint64_t from_address, uint64_t bytes);
+
+/* Whether kernels of all ranks can read the memory at this address of a local rank, given that the group is direct: as cuMemAlloc
+ * makes it, not that of pools and mapped ranges, whose access is the application's. */
+bool group_shows(const ptxpack_parallel_group *group, int32_t local, uint64_t address);
 
 /* ---- NCCL ----------------------------------------------------------------------------------------------- */
 /* PTXPACK_E_PEER with the line that broke the group; otherwise PTXPACK_OK. */

@@ -20,8 +20,9 @@
  *          Keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
  *          in a group by NCCL.  k and v of a rank are read by other ranks: its stream goes on after they have been.
- * Streams  A launch is enqueued on a stream of each local rank.  Copies run on streams of the group beside them, and wait for
- *          the work that is in the streams of all ranks that they read from.  Nothing waits on the host.
+ * Streams  A launch is enqueued on a stream of each local rank.  Copies, and kernels that take what they bring, run on streams of
+ *          the group beside it; copies wait for the work that is in the streams of all ranks that they read from.  Nothing waits
+ *          on the host.
  * Errors   Calls return a ptxpack_status; the line is ptxpack_detail of the handle of the group's first local rank.  After an
  *          error of a launch what was enqueued of it is of no use; nothing is left that waits for ever.
  * Threads  A group and its plans are used by one thread at a time.  Launches of one plan that may run at the same time need a

@@ -8,7 +8,9 @@ enum { PIECE = 8 /* elements of o that a thread merges */ };
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     (void)layout;
-    symbol_add(list, "BF16", ((const merge_parts_desc *)problem->desc)->dtype == PTXPACK_BF16);
+    const merge_parts_desc *d = (const merge_parts_desc *)problem->desc;
+    symbol_add(list, "BF16", d->dtype == PTXPACK_BF16);
+    symbol_add(list, "LISTED", d->listed ? d->parts : 0);
 }
 
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
@@ -56,23 +58,27 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->lse = b->lse;
     to->o_part = b->o_part;
     to->lse_part = b->lse_part;
+    to->list = b->list;
+    to->list_lse = b->list_lse;
     return PTXPACK_OK;
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(MERGE_PARTS_ARGUMENTS, merge_parts_arguments);
-static const uint16_t       corners[] = {0};
-static const plan_method    method = {
-       .file = "parallel/parts.ptx",
-       .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(merge_parts_arguments),
-       .refusal = refusal,
-       .symbols = symbols,
-       .fill = fill,
-       .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+/* Builds that contain what the others do. */
+enum { STRIDED, PAIR, EIGHT, BUILDS };
+static const uint16_t    corners[] = {STRIDED, PAIR, EIGHT};
+static const plan_method method = {
+    .file = "parallel/parts.ptx",
+    .ordered = true,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof fields[0],
+    .argument_bytes = sizeof(merge_parts_arguments),
+    .refusal = refusal,
+    .symbols = symbols,
+    .fill = fill,
+    .address = address,
+    .corners = corners,
+    .corner_count = sizeof corners / sizeof corners[0],
 };
 
 /* The library itself makes the descriptors, of checked attentions. */
@@ -108,10 +114,19 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    (void)row, (void)index, (void)corner;
-    snprintf(name, size, "%s", "");
-    *(merge_parts_desc *)desc =
-        (merge_parts_desc){.dtype = dtype, .batch = 1, .rows = 1, .heads = 1, .head_dim = 128, .parts = 3};
+    static const int32_t parts[BUILDS] = {3, 2, MERGE_LISTED};
+    (void)row, (void)corner;
+    if (index == STRIDED)
+        *name = '\0';
+    else
+        snprintf(name, size, " %d listed", (int)parts[index]);
+    *(merge_parts_desc *)desc = (merge_parts_desc){.dtype = dtype,
+                                                   .batch = 1,
+                                                   .rows = 1,
+                                                   .heads = 1,
+                                                   .head_dim = 128,
+                                                   .parts = parts[index],
+                                                   .listed = index != STRIDED};
 }
 
 static const plan_method *const methods[] = {&method};
@@ -129,6 +144,6 @@ const plan_op merge_parts_op = {
     .covers = covers,
     .describe = describe,
     .check = check,
-    .builds = 1,
+    .builds = BUILDS,
     .build = build,
 };

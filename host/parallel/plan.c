@@ -39,19 +39,26 @@ static bool find_starts(const parallel_whole *w, parallel_rank *r)
     return to != NULL;
 }
 
+int32_t parallel_stream_of(const parallel_part *part) { return part->step == 0 ? 2 : part->chunk; }
+
 static ptxpack_status make_kernel(ptxpack *handle, const parallel_whole *w, parallel_rank *r, int32_t index)
 {
     parallel_kernel *kernel = &r->kernel[index];
     kernel->desc = parallel_part_desc(w, r->schedule, index);
-    for (int32_t i = 0; i < index; i++)
+    const parallel_kernel *same = NULL, *shared = NULL;
+    for (int32_t i = 0; i < index && shared == NULL; i++)
         if (memcmp(&r->kernel[i].desc, &kernel->desc, sizeof kernel->desc) == 0) {
-            kernel->plan = r->kernel[i].plan;
-            kernel->workspace = r->kernel[i].workspace;
-            return PTXPACK_OK;
+            same = &r->kernel[i];
+            if (parallel_stream_of(&r->schedule->parts[i]) == parallel_stream_of(&r->schedule->parts[index]))
+                shared = same;
         }
-    ptxpack_status status = ptxpack_attention_plan_create(handle, &kernel->desc, &kernel->plan);
-    kernel->own = true;
-    kernel->workspace = take(r, ptxpack_attention_workspace(kernel->plan));
+    ptxpack_status status = PTXPACK_OK;
+    kernel->own = same == NULL;
+    if (kernel->own)
+        status = ptxpack_attention_plan_create(handle, &kernel->desc, &kernel->plan);
+    else
+        kernel->plan = same->plan;
+    kernel->workspace = shared != NULL ? shared->workspace : take(r, ptxpack_attention_workspace(kernel->plan));
     return status;
 }
 
@@ -108,6 +115,8 @@ static ptxpack_status make_events(const ptxpack_parallel_group *g, int32_t local
     if (status != PTXPACK_OK)
         return status;
     ptxpack_cu_result result = d->cuEventCreate(&r->ready, PTXPACK_CU_EVENT_DISABLE_TIMING);
+    for (int i = 0; i < 2 && result == PTXPACK_CU_SUCCESS; i++)
+        result = d->cuEventCreate(&r->beside[i], PTXPACK_CU_EVENT_DISABLE_TIMING);
     for (int32_t i = 1; i <= r->steps && result == PTXPACK_CU_SUCCESS; i++)
         result = d->cuEventCreate(&r->arrived[i], PTXPACK_CU_EVENT_DISABLE_TIMING);
     group_leave(g, local, pushed);
@@ -143,6 +152,9 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     bool                         pushed;
     if (r->ready != NULL && group_enter(g, local, &pushed) == PTXPACK_OK) {
         d->cuEventDestroy(r->ready);
+        for (int i = 0; i < 2; i++)
+            if (r->beside[i] != NULL)
+                d->cuEventDestroy(r->beside[i]);
         for (int32_t i = 1; i <= PARALLEL_STEPS; i++)
             if (r->arrived[i] != NULL)
                 d->cuEventDestroy(r->arrived[i]);

@@ -16,7 +16,8 @@ typedef struct parallel_whole {
     uint32_t               starts_digest;              /* 0: not packed */
 } parallel_whole;
 
-/* A part of the schedule: its kernel, and where that kernel's workspace is.  Parts with equal descriptors share both. */
+/* A part of the schedule: its kernel, and where that kernel's workspace is.  Parts with equal descriptors share the plan and, if they
+ * run in the same stream, the workspace. */
 typedef struct parallel_kernel {
     ptxpack_attention_desc  desc;
     ptxpack_attention_plan *plan;
@@ -40,6 +41,7 @@ typedef struct parallel_rank {
     int32_t        send_count,
         steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule */
     struct CUevent_st *ready;                       /* the rank's stream has come to the launch */
+    struct CUevent_st *beside[2];                   /* the parts of a chunk that take what arrives are done */
     struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */
 } parallel_rank;
 
@@ -56,6 +58,8 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
 /* Collective: whether all ranks have come here with PTXPACK_OK and the same descriptor; the way becomes that of rank 0.  A rank
  * that comes with a failure returns it.  PTXPACK_E_PEER, with a line that names the rank.  Without NCCL it returns `status`. */
 ptxpack_status parallel_agree(ptxpack_parallel_group *group, parallel_whole *whole, ptxpack_status status);
+/* Which stream of a rank a part is in: 0 or 1, the one beside of its chunk, or 2, the caller's. */
+int32_t parallel_stream_of(const parallel_part *part);
 /* The attention of part number `index`. */
 ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const parallel_schedule *schedule,
                                           int32_t index);

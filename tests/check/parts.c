@@ -1,5 +1,5 @@
 /* parts.c - merges of any number of partial attentions against double precision: weights of every kind, parts that are
- * further apart than they are long, outputs with strides. */
+ * further apart than they are long, or listed; outputs with strides. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,16 @@
 typedef struct parts_case {
     int32_t parts, dim, batch, rows, heads;
     bool    apart; /* as in an exchange: the lse of a part follows its o, before the next part */
-    bool    heads_first, no_lse, quick;
+    bool    heads_first, no_lse, quick, listed;
 } parts_case;
 
 /* 80 elements are ten threads, so that six of a block are left over; 8 are one thread, 1024 half a block. */
 static const parts_case cases[] = {
-    {2, 128, 2, 5, 3, false, false, false, true}, {3, 80, 2, 11, 3, true, true, false, true},
-    {1, 64, 1, 7, 2, false, false, false, false}, {5, 8, 3, 101, 2, true, false, false, false},
-    {4, 1024, 1, 3, 5, false, true, true, false}, {9, 128, 3, 6, 4, true, false, false, true},
+    {2, 128, 2, 5, 3, false, false, false, true, false}, {3, 80, 2, 11, 3, true, true, false, true, false},
+    {1, 64, 1, 7, 2, false, false, false, false, false}, {5, 8, 3, 101, 2, true, false, false, false, false},
+    {4, 1024, 1, 3, 5, false, true, true, false, false}, {9, 128, 3, 6, 4, true, false, false, true, false},
+    {2, 128, 2, 5, 3, true, true, false, true, true},    {8, 80, 2, 11, 3, true, false, false, true, true},
+    {5, 8, 3, 101, 2, true, false, true, false, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 enum { PARTS, OUT, OUT_LSE, REGIONS };
@@ -72,7 +74,7 @@ static bool make_run(parts_run *r, const parts_case *m, ptxpack_dtype dtype, ran
     const int64_t vectors = (int64_t)m->batch * m->rows * m->heads, o_bytes = 2 * m->dim * vectors;
     const int64_t lse_bytes = 4 * vectors, record = (o_bytes + lse_bytes + 15) / 16 * 16;
     r->c = m;
-    r->desc = (merge_parts_desc){dtype, m->batch, m->rows, m->heads, m->dim, m->parts, {0, 0, 0}};
+    r->desc = (merge_parts_desc){dtype, m->batch, m->rows, m->heads, m->dim, m->parts, {0, 0, 0}, m->listed};
     if (m->heads_first)
         r->desc.o = (ptxpack_strides){m->heads * m->rows * (m->dim + 8) + 24, m->dim + 8,
                                       m->rows * (m->dim + 8)};
@@ -108,6 +110,9 @@ static bool launch(check *c, parts_run *r)
     b.parts_lse += parts;
     b.o = check_region_at(&r->region[OUT]);
     b.lse = check_region_at(&r->region[OUT_LSE]);
+    for (int32_t p = 0; r->c->listed && p < r->c->parts; p++)
+        b.list.at[p] = parts + (uint64_t)(p * b.o_part);
+    b.list_lse = (int64_t)(b.parts_lse - b.parts_o);
     ok = ok && device_status(&c->gpu, plan_launch(&r->plan->head, &b, c->gpu.stream));
     for (int i = 0; i < REGIONS && ok; i++)
         ok = check_region_download(c, &r->region[i]);
@@ -237,10 +242,10 @@ void check_parts(check *c)
             const parts_case *m = &cases[k / 2];
             ptxpack_dtype     dtype = k % 2 == 0 ? PTXPACK_F16 : PTXPACK_BF16;
             char              name[160];
-            snprintf(name, sizeof name, "merge of %d parts %s d%d %dx%dx%d%s%s%s %s", (int)m->parts,
-                     ptxpack_dtype_name(dtype), (int)m->dim, (int)m->batch, (int)m->rows, (int)m->heads,
-                     m->apart ? " apart" : "", m->heads_first ? " heads first" : "", m->no_lse ? " no lse" : "",
-                     rows[i].id);
+            snprintf(name, sizeof name, "merge of %d %sparts %s d%d %dx%dx%d%s%s%s %s", (int)m->parts,
+                     m->listed ? "listed " : "", ptxpack_dtype_name(dtype), (int)m->dim, (int)m->batch,
+                     (int)m->rows, (int)m->heads, m->apart ? " apart" : "",
+                     m->heads_first ? " heads first" : "", m->no_lse ? " no lse" : "", rows[i].id);
             if (check_row_runs(c, &rows[i], "attention_merge_parts", dtype) &&
                 check_case_runs(c, name, m->quick))
                 run_case(c, m, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));

@@ -81,7 +81,9 @@ static bool make_rank(sharded *s, int32_t local)
          reserve(s, r, &r->buffers.workspace, ptxpack_attention_parallel_workspace(s->plan, local)) &&
          reserve(s, r, &r->buffers.sinks, sizeof(float) * (size_t)s->attention.heads_q) &&
          check(s, r, driver_of(r)->cuStreamCreate(&r->buffers.stream, PTXPACK_CU_STREAM_NON_BLOCKING),
-               "cuStreamCreate");
+               "cuStreamCreate") &&
+         check(s, r, driver_of(r)->cuCtxSynchronize(),
+               "cuCtxSynchronize"); /* that stream does not wait for the zeros */
     leave(r);
     return ok;
 }

@@ -41,6 +41,12 @@ static inline uint64_t place(const struct ptxpack_driver *d, const void *from, s
     return at;
 }
 
+static inline size_t decode_o_elements(const decode_case *c, const ptxpack_attention_desc *d)
+{
+    return (size_t)c->batch *
+           (size_t)(d->o.batch != 0 ? d->o.batch : c->rows * c->heads_q * attention_value_dim(d));
+}
+
 /* The rank's keys and lengths; what is behind them is NaN. */
 static inline void place_rank(const decode_case *c, const ptxpack_attention_desc *whole,
                               const ptxpack_attention_desc *own, const whole_tensors *t, int32_t r,
@@ -49,10 +55,7 @@ static inline void place_rank(const decode_case *c, const ptxpack_attention_desc
     const struct ptxpack_driver *d = ptxpack_driver_table(handles[r]);
     const size_t                 row[2] = {2 * (size_t)(whole->heads_kv * whole->head_dim),
                                            2 * (size_t)(whole->heads_kv * attention_value_dim(whole))};
-    const size_t                 o_bytes = 2 * (size_t)c->batch *
-                           (size_t)(own->o.batch != 0 ? own->o.batch
-                                                      : c->rows * c->heads_q * attention_value_dim(whole));
-    int32_t lengths[8], first;
+    int32_t                      lengths[8], first;
     must(d->cuCtxSetCurrent(ptxpack_context(handles[r])), "cuCtxSetCurrent");
     for (int i = 0; i < 2; i++) {
         const size_t bytes = (size_t)(c->batch * own->seqlen_kv) * row[i];
@@ -71,7 +74,7 @@ static inline void place_rank(const decode_case *c, const ptxpack_attention_desc
     m->at[2] = place(d, t->tensor[SHARDED_Q], 2 * (size_t)(c->batch * c->rows * c->heads_q * c->dim));
     m->at[3] = place(d, lengths, sizeof(int32_t) * (size_t)c->batch);
     m->at[4] = place(d, t->sinks, sizeof(float) * (size_t)c->heads_q);
-    m->at[5] = place(d, NULL, o_bytes);
+    m->at[5] = place(d, NULL, 2 * decode_o_elements(c, own));
     m->at[6] = place(d, NULL, sizeof(float) * (size_t)(c->batch * c->rows * c->heads_q));
     m->at[7] = place(d, NULL, workspace);
     m->attention = (ptxpack_attention_buffers){.size = sizeof m->attention,
@@ -86,6 +89,7 @@ static inline void place_rank(const decode_case *c, const ptxpack_attention_desc
                                                    .attention = &m->attention,
                                                    .workspace = m->at[7]};
     must(d->cuStreamCreate(&m->buffers.stream, PTXPACK_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    must(d->cuCtxSynchronize(), "cuCtxSynchronize"); /* that stream does not wait for the zeros */
 }
 
 /* Each rank has the whole result. */
@@ -93,10 +97,8 @@ static inline void judge_rank(const decode_case *c, const ptxpack_attention_desc
                               int32_t r, const decode_rank_memory *m)
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(handles[r]);
-    const size_t                 o_elements = (size_t)c->batch *
-                              (size_t)(whole->o.batch != 0 ? whole->o.batch
-                                                           : c->rows * c->heads_q * attention_value_dim(whole));
-    char what[64];
+    const size_t                 o_elements = decode_o_elements(c, whole);
+    char                         what[64];
     must(d->cuCtxSetCurrent(ptxpack_context(handles[r])), "cuCtxSetCurrent");
     must(d->cuStreamSynchronize(m->buffers.stream), "cuStreamSynchronize");
     t->tensor[SHARDED_O] = (uint16_t *)realloc(t->tensor[SHARDED_O], 2 * o_elements);

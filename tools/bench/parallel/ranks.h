@@ -13,7 +13,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/rounds.h"
 
-enum { RANKS_MOST = 64, RANKS_SETS = 2, RANKS_LAUNCHES = 4 };
+enum { RANKS_MOST = 64, RANKS_SETS = 2 };
 enum { RANKS_Q, RANKS_K, RANKS_V, RANKS_O, RANKS_LSE, RANKS_TENSORS };
 
 typedef struct ranks_one {
@@ -51,6 +51,7 @@ typedef struct ranks_bench {
     ranks_case  *cases;
     size_t       count;
     bool        *live;
+    int         *launches; /* of each case in a round */
     bench_rounds timing;
 } ranks_bench;
 

@@ -253,7 +253,7 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
               [ASK_BUFFER] = {a->id, POINTER},
               [ASK_MANAGED] = {managed, BOOL},
               [ASK_ORDINAL] = {context != NULL ? (uint32_t)context->device->ordinal : 0, INT},
-              [ASK_LEGACY_IPC] = {false, BOOL},
+              [ASK_LEGACY_IPC] = {a->kind == EMU_MEMORY_DEVICE, BOOL},
               [ASK_START] = {a->address, POINTER},
               [ASK_SIZE] = {a->bytes, POINTER},
               [ASK_MAPPED] = {true, BOOL},
