@@ -1,5 +1,6 @@
 """torch_parallel.py - ptxpack.torch.context_parallel: processes compared with double precision, and what each rank is told when
 another one differs, is missing or dies; torch_parallel.sh runs it."""
+import ctypes
 import multiprocessing
 import os
 import tempfile
@@ -99,6 +100,7 @@ DENSE = [  # (rows, dtype, options of the call, options of the reference)
 ]
 PACKED = [
     ([0, 40, 40, 97, 101], {"causal": True}, {"causal": True}),
+    ([0, 57, 61, 101, 101], {"causal": True}, {"causal": True}),  # as many sequences, as long, elsewhere
     (torch.tensor([0, 11, 90]), {"shards": "contiguous", "max_seqlen": 90}, {}),
     ([0, 60, 77], {"window": (9, 0), "seqlen": 77}, {"left": 9, "right": 0}),
 ]
@@ -284,7 +286,30 @@ def misuse(rank, ranks):
             ((q, k, v[:, :, :2]), {"seqlen": 40}), ((q, k[..., :32], v), {"seqlen": 40}),
             ((longer, longer, longer), {"seqlen": 40}), ((leaf, k, v), {"seqlen": 40}),
             ((q, k.bfloat16(), v), {"seqlen": 40}))]
-        return lines + [line_of(ptxpack.torch.context_parallel, timeout=0)]
+        there, here = ptxpack.empty(tuple(q.shape), device=1), ptxpack.from_numpy(q.numpy())
+        starts, stream, cuda = ptxpack.empty((3,), "s32"), ctypes.c_void_p(), cp._group.device
+        with cuda.entered() as call:
+            call("cuStreamCreate", ctypes.byref(stream), 1)
+            call("cuStreamBeginCapture_v2", stream, 2)
+        lines += [line_of(cp._group.attention, *[there] * 3, seqlen=40), line_of(cp._group.decode, *[there] * 3),
+                  line_of(cp._group.attention, *[here] * 3, cu_seqlens=starts)]
+        with cuda.entered() as call:
+            lines.append(line_of(cp._group.attention, *[here] * 3, seqlen=40, stream=stream))
+            call("cuStreamEndCapture", stream, ctypes.byref(ctypes.c_void_p()))
+        return lines + [line_of(parallel.Group, b"id", 1, 0)] + [
+            line_of(ptxpack.torch.context_parallel, timeout=timeout) for timeout in (0, None)]
+
+
+def of_some(rank, ranks):
+    """A group without this program's first process."""
+    group = dist.new_group([1, 2])
+    if rank == 0:
+        return line_of(ptxpack.torch.context_parallel, group)
+    with ptxpack.torch.context_parallel(group, timeout=float("inf")) as cp:
+        assert (cp.rank, cp.ranks) == (rank - 1, 2)
+        whole = draw(1, (1, 33, 2, 64), (1, 33, 2, 64))
+        o = cp.attention(*map(cp.shard, whole), seqlen=33)
+        must_be_near(cp.unshard(o, seqlen=33), reference(*whole)[0], torch.float16, "a group of some")
 
 
 class ContextParallel(unittest.TestCase):
@@ -303,6 +328,9 @@ class ContextParallel(unittest.TestCase):
             for causal, shapes in run(self, ranks, decode):
                 self.assertEqual(causal, "decode() got an unexpected keyword argument 'causal'")
                 self.assertTrue(shapes.startswith("k is (2, 48, 2, 64) and v is (1, 48, 2, 64)"), shapes)
+
+    def test_a_group_of_some(self):
+        self.assertEqual(run(self, 3, of_some), ["group: this process is not one of it", None, None])
 
     def test_plans_are_freed(self):
         self.assertEqual(run(self, 2, evict), [[20, 31]] * 2)
@@ -339,7 +367,10 @@ class ContextParallel(unittest.TestCase):
                   "way is 'ring', and may be", "q has 3 dimensions, and must have 4", "cu_seqlens has 1 number(s), and must have 2 or more",
                   "seqlen is 41, and cu_seqlens ends at 40", "scale is -1.0, and must be above 0", "k is (1, 40, 4, 64) and v is",
                   "q is (1, 40, 4, 64) and k is", "q has 41 rows, and the zigzag shard of rank 0 of 1 has 40 of 40 rows",
-                  "q requires a gradient", "q, k, v are f16, bf16, f16", "timeout is 0, and must be"]
+                  "q requires a gradient", "q, k, v are f16, bf16, f16", "q is on device 1 or in a context of it, and the group's",
+                  "q is on device 1 or in a context of it, and the group's", "cu_seqlens is on a device, and must be in host memory",
+                  "what the ranks of a group do together cannot be captured", "unique has 2 bytes, and must be the 128 of unique_id()",
+                  "timeout is 0, and must be", "timeout is None, and must be"]
         for line, want in zip(found, wanted, strict=True):
             self.assertTrue(line.startswith(want), (line, want))
         self.assertEqual(line_of(ptxpack.torch.context_parallel),

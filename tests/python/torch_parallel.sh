@@ -13,6 +13,6 @@ fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PTXPACK_EMU_FAULT PTXPACK_EMU_NCCL_FAULT
-export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_SM=90
+export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_SM=90 PTXPACK_EMU_DEVICES=2
 export PTXPACK_NCCL="$build/emulated/libnccl.so.2" PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 "$python" tests/python/torch_parallel.py

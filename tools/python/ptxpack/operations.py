@@ -29,6 +29,10 @@ _HELD_MOST = 64
 def _hold(event: _Event, things: Any) -> None:
     """Keep what a stream still reads; and let go of what it has read."""
     _held.append((event, things))
+    _let_go()
+
+
+def _let_go() -> None:
     with _lock:
         while _held and (len(_held) > _HELD_MOST or _held[0][0].happened()):
             _held[0][0].wait()

@@ -13,12 +13,12 @@ import ctypes
 import operator
 from typing import Any, Callable, Iterator, NoReturn, Optional, Sequence
 
-from .library import (ArgumentError, Error, LEGACY_STREAM, PACKED, SINKS, _DecodeBuffers, _ParallelBuffers, _ParallelDesc,
-                      _library, _raise)
+from .library import (ArgumentError, Error, LEGACY_STREAM, PACKED, SINKS, Unsupported, _DecodeBuffers, _ParallelBuffers,
+                      _ParallelDesc, _library, _raise)
 from .device import _attention_desc, _device, _Plan, _whole_desc
 from .arrays import _View, _is_compact
 from .lengths import _in_batch
-from .operations import _Call, _TYPES, _mask_of, _one_type, _scale_of, _singles, attention
+from .operations import _Call, _TYPES, _let_go, _mask_of, _one_type, _scale_of, _singles, attention
 
 _ID_BYTES = 128  # PTXPACK_PARALLEL_ID_BYTES
 _SHARDS = {"contiguous": 0, "zigzag": 1}  # ptxpack_shards
@@ -95,15 +95,15 @@ class Group:
     def __init__(self, unique: bytes, ranks: int, rank: int, timeout: float = 60.0, device: int = 0) -> None:
         if len(unique) != _ID_BYTES:
             raise ArgumentError("unique has %d bytes, and must be the %d of unique_id()" % (len(unique), _ID_BYTES))
-        if not timeout > 0:
-            raise ArgumentError("timeout is %r, and must be above 0" % (timeout,))
+        if not isinstance(timeout, (int, float)) or not timeout > 0:
+            raise ArgumentError("timeout is %r, and must be a number of seconds above 0" % (timeout,))
         self.device, self.pointer = _device(device), ctypes.c_void_p()
         self.ranks, self.rank, self._told = ranks, rank, False
         # Everything that decides whether a plan is there is the same on all ranks: making one is a call of all.
         self._plans: collections.OrderedDict[Any, _Common] = collections.OrderedDict()
         self._spaces: dict[int, tuple[int, int, Optional[_Common]]] = {}  # by stream: address, bytes, the plan that used it last
         self._streams: set[int] = set()
-        milliseconds = min(max(int(timeout * 1000), 1), 2**31 - 1)
+        milliseconds = max(int(1000 * min(timeout, 2e6)), 1)
         with self.device.entered():
             self.device.check(self.device.lib.ptxpack_parallel_join(
                 self.device.handle, unique, ranks, rank, milliseconds, ctypes.byref(self.pointer)))
@@ -132,8 +132,6 @@ class Group:
         needed, key = plan.workspace_bytes, stream or LEGACY_STREAM
         if not needed:
             return 0
-        if self.device.capturing(stream):  # a graph may run on any stream, at any time
-            return self.device.allocate_zeros(needed)
         address, size, last = self._spaces.get(key, (0, 0, None))
         if size < needed:
             if address:
@@ -147,17 +145,21 @@ class Group:
         return address
 
     def of(self, call: _Call) -> Group:
-        """This one, whose device the call's arrays are on."""
+        """This one, before a launch, if the call's arrays are on its device and its stream is not captured: no workspace would be
+        the graph's own."""
         if call.device is not self.device:
             raise ArgumentError("%s is on device %d or in a context of it, and the group's device is %d" % (
                 call.first.name, call.device.ordinal, self.device.ordinal))
+        if self.device.capturing(call.stream):
+            raise Unsupported("PTXPACK_E_UNSUPPORTED", "what the ranks of a group do together cannot be captured in a graph")
+        _let_go()  # after the launch this would wait for other ranks: to free memory waits for what is enqueued
         return self
 
     # ---- attention ----
     def attention(self, q: Any, k: Any, v: Any, *, seqlen: Optional[int] = None, causal: bool = False, window: Any = None,
                   softcap: float = 0.0, scale: Optional[float] = None, sinks: Any = None, cu_seqlens: Any = None,
                   max_seqlen: Optional[int] = None, shards: str = "zigzag", way: Optional[str] = None, return_lse: bool = False,
-                  dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> Any:
+                  dtype: Optional[str] = None, stream: Any = None) -> Any:
         """Attention to the whole sequence, of the rank's rows of it.
 
         q, k, v     [batch, rows, heads, dim], the rank's shards of sequences of `seqlen` rows, contiguous; f16 or bf16
@@ -187,16 +189,14 @@ class Group:
             else:
                 self._refuse(key, refused)
             sinks_at = _singles(call, "sinks", sinks, (heads,))
-            made, o = call.output("out", out, views[0].kind, (*call.first.shape[:-1], dim_v))
-            if not _is_compact(o):
-                raise ArgumentError("out must be contiguous")
+            made, o = call.output("out", None, views[0].kind, (*call.first.shape[:-1], dim_v))
             logs, logs_view = call.output("lse", None, "f32", (batch * heads * own,)) if return_lse else (None, None)
             buffers = _ParallelBuffers(
                 ctypes.sizeof(_ParallelBuffers), 0, *(view.address for view in views), o.address,
                 0 if logs_view is None else logs_view.address, plan.workspace(call.stream), sinks_at, call.stream)
             self._streams.add(call.stream)
             self.device.check(self.device.lib.ptxpack_attention_parallel_launch(plan.pointer, ctypes.byref(buffers)))
-            results = call.results((made, out is not None), *(((logs, False),) if return_lse else ()))
+            results = call.results((made, False), *(((logs, False),) if return_lse else ()))
             return results if return_lse else results[0]
 
     def _attention_plan(self, dtype: int, sizes: tuple[int, ...], scale: float, mask: int, left: int, right: int, softcap: float,
