@@ -1,6 +1,6 @@
 #!/bin/sh
-# torch_parallel.sh - ptxpack.torch.context_parallel with the real PyTorch: processes of a gloo group, each with an emulated device,
-# and the emulated NCCL.  The Python is $PTXPACK_TEST_PYTHON, else python3.
+# torch_parallel.sh - ptxpack.torch.context_parallel with the real PyTorch: processes of a gloo group, each with its emulated
+# devices, and the emulated NCCL.  The Python is $PTXPACK_TEST_PYTHON, else python3.
 # Usage: torch_parallel.sh [BUILD]
 build=$(cd "${1:-build}" && pwd) || exit 1
 cd "$(dirname "$0")/../.." || exit 1
@@ -13,6 +13,7 @@ fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PTXPACK_EMU_FAULT PTXPACK_EMU_NCCL_FAULT
-export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_SM=90 PTXPACK_EMU_DEVICES=2
-export PTXPACK_NCCL="$build/emulated/libnccl.so.2" PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DEVICE=emu PTXPACK_CACHE_DIR="$work/cache"
+export PTXPACK_EMU_SM=90 PTXPACK_EMU_DEVICES=2 PTXPACK_NCCL="$build/emulated/libnccl.so.2"
+export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 "$python" tests/python/torch_parallel.py
