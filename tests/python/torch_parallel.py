@@ -128,7 +128,7 @@ def attend(rank, ranks):
         want, _ = reference(*draw(0, (2, 131, 4, 64), (2, 131, 2, 64)), causal=True)
         must_be_near(cp.attention(*turned, seqlen=131, causal=True), cp.shard(want), torch.float16, "not contiguous")
         cp.wait()
-    return line_of(cp.attention, *turned, seqlen=131)
+    return [line_of(cp.attention, *turned, seqlen=131), line_of(cp.unshard, turned[0], seqlen=131)]
 
 
 def check(cp, o, logs, wanted, dtype, what, how, dim):
@@ -330,7 +330,7 @@ def of_some(rank, ranks):
 class ContextParallel(unittest.TestCase):
     def test_attention(self):
         for ranks in (2, 3):
-            self.assertEqual(run(self, ranks, attend), ["the group is closed"] * ranks)
+            self.assertEqual(run(self, ranks, attend), [["the group is closed"] * 2] * ranks)
 
     def test_shards(self):
         for ranks in (2, 3):

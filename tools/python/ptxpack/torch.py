@@ -271,6 +271,8 @@ class ContextParallel:
         if x.shape[dim] != rows[self.rank]:
             raise ArgumentError("x has %d rows in dimension %d, and the %s shard of rank %d of %d has %d of %d rows" % (
                 x.shape[dim], dim, shards, self.rank, self.ranks, rows[self.rank], seqlen))
+        if self._processes is None:
+            raise ArgumentError("the group is closed")
         first = x.movedim(dim, 0)
         own = first.new_zeros(max(rows), *first.shape[1:])  # all ranks give as much
         own[:rows[self.rank]] = first
@@ -286,6 +288,7 @@ class ContextParallel:
 
     def close(self) -> None:
         """Waits for what was launched and frees the group; raises an Error of another rank that no call has raised yet."""
+        self._processes = None  # destroy_process_group ends its threads, if nobody has it any more
         self._group.close()
 
 
