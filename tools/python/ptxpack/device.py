@@ -112,22 +112,16 @@ class _Device:
         refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
-    def _attention_plan(self, *problem: Any, append: Any = None, chunk: int = 0, head_dim_v: int = 0, kv_dtype: int = 0,
-                        score_mod: Optional[bytes] = None, mask_mod: Optional[bytes] = None, bias: Any = None, bits: Any = None,
-                        lists: tuple[int, ...] = ()) -> _Plan:
-        desc = _attention_desc(*problem)
-        desc.chunk, desc.kv_dtype, desc.head_dim_v = chunk, kv_dtype, head_dim_v
-        desc.score_mod, desc.mask_mod = score_mod, mask_mod
-        if bias is not None:
-            desc.bias_dtype, desc.bias = bias[0], _Strides(*bias[1])
-        if bits is not None:
-            desc.mask_keys, desc.mask_bits = bits[0], _Strides(*bits[1])
-        _set_lists(desc, lists)
+    def _attention_plan(self, *problem: Any, append: Any = None, **more: Any) -> _Plan:
+        desc = _whole_desc(*problem, **more)
         first = None if append is None else _append_desc(*append)
         desc.append = None if first is None else ctypes.addressof(first)
         plan = _Plan(self, "attention", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
+
+    def attention_launch(self, plan: _Plan, buffers: Any, stream: int) -> None:
+        self.check(self.lib.ptxpack_attention_launch(plan.pointer, ctypes.byref(buffers), stream))
 
     def _blocks_plan(self, dtype: int, sizes: tuple[int, ...], mask: int, left: int, right: int, *, lists: tuple[int, ...],
                      chunk: int = 0, mask_mod: Optional[bytes] = None) -> _Plan:
@@ -162,6 +156,20 @@ def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int,
                           *(_Strides(*three) for three in strides), *lengths)
 
 
+def _whole_desc(*problem: Any, chunk: int = 0, head_dim_v: int = 0, kv_dtype: int = 0, score_mod: Optional[bytes] = None,
+                mask_mod: Optional[bytes] = None, bias: Any = None, bits: Any = None, lists: tuple[int, ...] = ()) -> Any:
+    """With everything but an append."""
+    desc = _attention_desc(*problem)
+    desc.chunk, desc.kv_dtype, desc.head_dim_v = chunk, kv_dtype, head_dim_v
+    desc.score_mod, desc.mask_mod = score_mod, mask_mod
+    if bias is not None:
+        desc.bias_dtype, desc.bias = bias[0], _Strides(*bias[1])
+    if bits is not None:
+        desc.mask_keys, desc.mask_bits = bits[0], _Strides(*bits[1])
+    _set_lists(desc, lists)
+    return desc
+
+
 def _set_lists(desc: Any, lists: tuple[int, ...]) -> None:
     """The fields from block_rows on."""
     for name, value in zip(("block_rows", "block_keys", "block_width", "reserved_block", "block_batch", "block_head"), lists):
@@ -174,17 +182,18 @@ def _append_desc(*problem: Any) -> Any:
 
 
 class _Plan:
-    """A plan, and for each stream that it was launched on a workspace and arrays of int32."""
+    """A plan, and for each stream that it was launched on a workspace and arrays of int32.  `owner` is what it is made for, if
+    that is not the device's handle."""
     __slots__ = ("device", "workspace_bytes", "workspaces", "integers", "pointer", "free", "__weakref__")
 
-    def __init__(self, device: _Device, operation: str, description: Any) -> None:
+    def __init__(self, device: _Device, operation: str, description: Any, owner: Any = None) -> None:
         self.device, self.workspace_bytes = device, 0
         self.workspaces: dict[Any, int] = {}
         self.integers: dict[Any, int] = {}
         self.pointer, self.free = ctypes.c_void_p(), getattr(device.lib, "ptxpack_%s_plan_free" % operation)
         create = getattr(device.lib, "ptxpack_%s_plan_create" % operation)
         with device.entered():
-            device.check(create(device.handle, description, ctypes.byref(self.pointer)))
+            device.check(create(device.handle if owner is None else owner, description, ctypes.byref(self.pointer)))
 
     def workspace(self, stream: int) -> int:
         if not self.workspace_bytes:
@@ -213,11 +222,17 @@ class _Plan:
                     kept[key] = self.device.allocate_zeros(size)
         return kept[key]
 
-    def __del__(self) -> None:
+    def end(self) -> None:
+        """Frees everything, also where something still refers to the plan."""
         if self.pointer:
             self.free(self.pointer)
-        for address in (*self.workspaces.values(), *self.integers.values()):
-            self.device.free(address)
+        self.pointer = ctypes.c_void_p()
+        for kept in (self.workspaces, self.integers):
+            while kept:
+                self.device.free(kept.popitem()[1])
+
+    def __del__(self) -> None:
+        self.end()
 
 
 _devices: dict[Any, _Device] = {}  # by context and its number: an address may be reused

@@ -1,5 +1,5 @@
 """library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, append.h,
-merge.h, blocks.h, gemm.h and vector.h."""
+merge.h, blocks.h, parallel.h, gemm.h and vector.h."""
 from __future__ import annotations
 
 import ctypes
@@ -96,6 +96,15 @@ _MergeDesc = _structure(
     (ctypes.c_uint32, "options"), (_Strides, "o_a o_b o"))
 _MergeBuffers = _structure("_MergeBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "o_a lse_a o_b lse_b o lse"),
                            (ctypes.c_uint32, "launch reserved"))
+_ParallelDesc = _structure(
+    "_ParallelDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "shards"), (ctypes.c_void_p, "attention"), (ctypes.c_int, "way"),
+    (ctypes.c_void_p, "starts"), (ctypes.c_float, "link_gbps"))
+_ParallelBuffers = _structure(
+    "_ParallelBuffers", (ctypes.c_uint32, "size reserved"), (ctypes.c_uint64, "q k v o lse workspace sinks"),
+    (ctypes.c_void_p, "stream"))
+_DecodeBuffers = _structure(
+    "_DecodeBuffers", (ctypes.c_uint32, "size reserved"), (ctypes.c_void_p, "attention"), (ctypes.c_uint64, "workspace"),
+    (ctypes.c_void_p, "stream"))
 _GemmDesc = _structure(
     "_GemmDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "m n k batch"),
     (ctypes.c_int, "order_a order_b"),
@@ -144,6 +153,20 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_attention_merge_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_merge_plan_free": (None, ctypes.c_void_p),
     "ptxpack_attention_merge": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_parallel_id": (ctypes.c_int, ctypes.c_void_p),
+    "ptxpack_parallel_join": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32,
+                              ctypes.c_void_p),
+    "ptxpack_parallel_wait": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_parallel_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_parallel_chunk": (None,) + (ctypes.c_int,) * 5 + (ctypes.c_void_p,) * 2,
+    "ptxpack_attention_parallel_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_parallel_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_parallel_workspace": (ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int32),
+    "ptxpack_attention_parallel_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_parallel_decode_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_parallel_decode_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_parallel_decode_workspace": (ctypes.c_size_t, ctypes.c_void_p),
+    "ptxpack_parallel_decode": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_gemm_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_gemm_plan_free": (None, ctypes.c_void_p),
     "ptxpack_gemm_workspace": (ctypes.c_size_t, ctypes.c_void_p),

@@ -18,6 +18,7 @@ from .frameworks import _library_for, _stream_handle
 
 if TYPE_CHECKING:
     from .append import _Append
+    from .parallel import Group
 
 
 # ---- one call ----------------------------------------------------------------------------------------------
@@ -28,6 +29,10 @@ _HELD_MOST = 64
 def _hold(event: _Event, things: Any) -> None:
     """Keep what a stream still reads; and let go of what it has read."""
     _held.append((event, things))
+    _let_go()
+
+
+def _let_go() -> None:
     with _lock:
         while _held and (len(_held) > _HELD_MOST or _held[0][0].happened()):
             _held[0][0].wait()
@@ -200,6 +205,13 @@ def _mask_of(causal: bool, window: Any, align: str) -> tuple[int, int, int]:
     return _WINDOW[align], left, right
 
 
+def _scale_of(scale: Optional[float]) -> float:
+    """As a descriptor has it: 0 is 1/sqrt(head_dim)."""
+    if scale is not None and not scale > 0:
+        raise ArgumentError("scale is %r, and must be above 0" % (scale,))
+    return float(scale or 0)
+
+
 def _chunk_of(chunk: Any, mask: int) -> dict[str, int]:
     """The chunk of a descriptor, if there is one."""
     try:
@@ -335,7 +347,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
               aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
-              block_mask: Any = None, block_size: Any = 128, normalized: bool = True, _append: Optional[_Append] = None) -> Any:
+              block_mask: Any = None, block_size: Any = 128, normalized: bool = True, _append: Optional[_Append] = None,
+              _group: Optional[Group] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -411,8 +424,6 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     sizes, stored = _sizes_of(q_view, k_view, v_view, order, lengths)
     of_bytes = _bytes_of(views[0], views[1], views[2], kv_dtype)
     kind = _one_type(views if of_bytes is None else views[:1], dtype)
-    if scale is not None and not scale > 0:
-        raise ArgumentError("scale is %r, and must be above 0" % (scale,))
     scales, shape_of_scales = [], 0
     if of_bytes is None:
         scales = [_singles(call, name, array, (sizes[0], sizes[4])) for name, array in (
@@ -442,13 +453,14 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
             raise ArgumentError("lse must be contiguous")
         logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
-    plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0), *mask, float(softcap), strides,
-                                      *((stored,) if lengths or split_rows or options else ()),
-                                      **({} if _append is None else {"append": _append.part()}),
-                                      **({} if of_bytes is None else {"kv_dtype": _BYTES[of_bytes]}),
-                                      **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]),
-                                      **_hooks_of(score_mod=score_mod, mask_mod=mask_mod), **of_bias, **of_bits,
-                                      **({"lists": lists.fields} if lists.fields else {}))
+    maker: Any = call.device if _group is None else _group.of(call)  # parallel.py's: all ranks together
+    plan = maker.attention_plan(_TYPES[kind], sizes, _scale_of(scale), *mask, float(softcap), strides,
+                                *((stored,) if lengths or split_rows or options else ()),
+                                **({} if _append is None else {"append": _append.part()}),
+                                **({} if of_bytes is None else {"kv_dtype": _BYTES[of_bytes]}),
+                                **({"head_dim_v": dim_v} if dim_v else {}), **_chunk_of(attention_chunk, mask[0]),
+                                **_hooks_of(score_mod=score_mod, mask_mod=mask_mod), **of_bias, **of_bits,
+                                **({"lists": lists.fields} if lists.fields else {}))
     if _append is not None:
         lengths.replace("seqused_k", _append.after(plan))
     addresses = [view.address for view in views + (o_view,)]
@@ -457,8 +469,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
                                 LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at, *lists.addresses)
-    launch = call.device.lib.ptxpack_attention_launch
-    call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
+    maker.attention_launch(plan, buffers, call.stream)
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
     results = call.results(*made, *(() if _append is None else _append.written()))
     return results[:2] if want_lse else results[0]
