@@ -2,7 +2,7 @@
  *
  *   the caller's function -> a kernel that calls it -> NVRTC's PTX, in which it is inlined -> a macro (body.c)
  *
- * NVRTC runs whenever a plan is made; the machine code of the kernel with the macro comes from the cache. */
+ * NVRTC runs once for a text in a process (11 to 32 ms); the machine code of the kernel with the macro comes from the cache. */
 #include "cuda.h"
 
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "loader/compile/nvrtc.h"
 #include "loader/compile/ptx_text.h"
 #include "loader/context.h"
+#include "loader/files.h"
 
 enum { LINE = 640 };
 
@@ -59,13 +60,50 @@ static ptxpack_status compile(const ptxpack *handle, const struct ptxpack_nvrtc 
     return ptxpack_fail(handle, status == PTXPACK_OK ? PTXPACK_E_COMPILE : status, "%s", said);
 }
 
-ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text, int hook, char **macros)
+/* ---- the texts of this process ------------------------------------------------------------------------- */
+typedef struct known_text {
+    int   hook;
+    char *text, *macros; /* NULL: nothing yet */
+} known_text;
+
+enum { KNOWN = 16 };
+static known_text   known[KNOWN]; /* guarded by the lock of ptxpack_linker_enter */
+static unsigned int known_next;   /* which one is replaced next */
+
+/* A copy of the macros of a text that was compiled before; NULL: there are none, or no memory. */
+static char *recall(const char *text, int hook)
+{
+    char *macros = NULL;
+    ptxpack_linker_enter();
+    for (int i = 0; i < KNOWN && macros == NULL; i++)
+        if (known[i].text != NULL && known[i].hook == hook && strcmp(known[i].text, text) == 0)
+            macros = strdup(known[i].macros);
+    ptxpack_linker_leave();
+    return macros;
+}
+
+/* Without memory it is compiled again. */
+static void keep(const char *text, int hook, const char *macros)
+{
+    known_text made = {hook, strdup(text), strdup(macros)};
+    if (made.text != NULL && made.macros != NULL) {
+        ptxpack_linker_enter();
+        known_text *place = &known[known_next++ % KNOWN], before = *place;
+        *place = made;
+        ptxpack_linker_leave();
+        made = before;
+    }
+    free(made.text);
+    free(made.macros);
+}
+
+/* ---- NVRTC --------------------------------------------------------------------------------------------- */
+static ptxpack_status translate(const ptxpack *handle, const char *text, int hook, char **macros)
 {
     struct ptxpack_nvrtc_place  place;
     struct ptxpack_nvrtc_output out = {.ptx = NULL};
     const struct ptxpack_nvrtc *nvrtc = NULL;
     char                        why[LINE], line[PLAN_LINE];
-    *macros = NULL;
     if (!ptxpack_text_uses(text, attention_hook_names[hook]))
         return ptxpack_fail(handle, PTXPACK_E_ARG, "%s has no function of that name",
                             attention_hook_names[hook]);
@@ -85,6 +123,17 @@ ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text,
     }
     ptxpack_nvrtc_output_free(&out);
     free(source);
+    return status;
+}
+
+ptxpack_status attention_hook_from_cuda(const ptxpack *handle, const char *text, int hook, char **macros)
+{
+    *macros = recall(text, hook);
+    if (*macros != NULL)
+        return PTXPACK_OK;
+    ptxpack_status status = translate(handle, text, hook, macros);
+    if (status == PTXPACK_OK)
+        keep(text, hook, *macros);
     return status;
 }
 

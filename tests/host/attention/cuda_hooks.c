@@ -131,6 +131,54 @@ static void nvrtc_names_lines(void **state)
     assert_non_null(strstr(ptxpack_detail(NULL), "score_mod:3: error: identifier \"oops\" is undefined"));
 }
 
+/* The value that a hook of this number gives. */
+static char *numbered(int number)
+{
+    char *text = NULL;
+    assert_true(
+        asprintf(&text,
+                 "__device__ float score_mod(float s, int b, int h, int q, int kv, const void *const *aux) "
+                 "{ return s + %d.0f; }\n"
+                 "__device__ bool mask_mod(int b, int h, int q, int kv, const void *const *aux) "
+                 "{ return q < %d; }\n",
+                 number, number) > 0);
+    return text;
+}
+
+/* Once compiled a text needs NVRTC no more; which hook it is for, and every letter of it, count; so many later texts push it out. */
+static void a_text_is_compiled_once(void **state)
+{
+    (void)state;
+    enum { KNOWN = 16 };
+    struct ptxpack_nvrtc_place place;
+    char                       why[512], *first, *again, *text = numbered(100), *other = numbered(101);
+    if (!ptxpack_nvrtc_find(&place, why, sizeof why))
+        skip();
+    assert_int_equal(attention_hook_from_cuda(NULL, text, HOOK_SCORE, &first), PTXPACK_OK);
+    setenv("PTXPACK_NVRTC", "none", 1);
+    assert_int_equal(attention_hook_from_cuda(NULL, text, HOOK_SCORE, &again), PTXPACK_OK);
+    assert_string_equal(first, again);
+    free(again);
+    assert_int_equal(attention_hook_from_cuda(NULL, text, HOOK_MASK, &again), PTXPACK_E_UNSUPPORTED);
+    assert_int_equal(attention_hook_from_cuda(NULL, other, HOOK_SCORE, &again), PTXPACK_E_UNSUPPORTED);
+    unsetenv("PTXPACK_NVRTC");
+    assert_int_equal(attention_hook_from_cuda(NULL, other, HOOK_SCORE, &again), PTXPACK_OK);
+    assert_string_not_equal(first, again);
+    free(again);
+    for (int i = 0; i < KNOWN; i++) {
+        char *later = numbered(i);
+        assert_int_equal(attention_hook_from_cuda(NULL, later, HOOK_SCORE, &again), PTXPACK_OK);
+        free(again);
+        free(later);
+    }
+    setenv("PTXPACK_NVRTC", "none", 1);
+    assert_int_equal(attention_hook_from_cuda(NULL, text, HOOK_SCORE, &again), PTXPACK_E_UNSUPPORTED);
+    unsetenv("PTXPACK_NVRTC");
+    free(first);
+    free(text);
+    free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +188,7 @@ int main(void)
         cmocka_unit_test(texts_are_known),
         cmocka_unit_test(without_nvrtc_they_are_refused),
         cmocka_unit_test(nvrtc_names_lines),
+        cmocka_unit_test(a_text_is_compiled_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
