@@ -23,6 +23,8 @@
  * Streams  A launch is enqueued on a stream of each local rank.  Copies, and kernels that take what they bring, run on streams of
  *          the group beside it; copies wait for the work that is in the streams of all ranks that they read from.  Nothing waits
  *          on the host.
+ * Graphs   A launch of a group of devices can be captured: begin in one rank's stream, let those of the others wait for an event of it
+ *          and at the end let it wait for theirs.  The graph then has all ranks; the plan and the buffers outlive it.
  * Errors   Calls return a ptxpack_status; the line is ptxpack_detail of the handle of the group's first local rank.  After an
  *          error of a launch what was enqueued of it is of no use; nothing is left that waits for ever.
  * Threads  A group and its plans are used by one thread at a time.  Launches of one plan that may run at the same time need a
