@@ -87,7 +87,7 @@ bool group_shows(const ptxpack_parallel_group *g, int32_t local, uint64_t addres
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(g->member[local].handle);
     unsigned int                 attribute = PTXPACK_CU_POINTER_IS_LEGACY_IPC_CAPABLE;
-    unsigned char                plain = 0;
+    uint64_t                     plain = 0; /* a boolean, whatever bytes of it the driver writes */
     void                        *value = &plain;
     return g->direct && d->cuPointerGetAttributes != NULL &&
            d->cuPointerGetAttributes(1, &attribute, &value, address) == PTXPACK_CU_SUCCESS && plain != 0;
