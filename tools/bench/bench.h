@@ -14,7 +14,8 @@ typedef struct bench_list {
 
 typedef struct bench_settings {
     bench_list  head_dims, lengths;
-    bench_list  sizes;       /* for gemm; none: its default sizes */
+    bench_list  sizes;       /* for gemm, and prompts for model; none: its default sizes */
+    bench_list  batches;     /* for model */
     bench_list  table_rows;  /* for decode: rows of its table, from 1; none: all */
     int64_t     queries;     /* for decode: query rows of a sequence */
     bench_list  heads, keys; /* for parallel: heads of q, of k; keys of decoding */
@@ -22,6 +23,7 @@ typedef struct bench_settings {
     double      link;        /* for parallel: GB/s of its model; 0: the library's */
     bool        lengths_given;
     const char *part;         /* for serving: names of parts, separated by commas; NULL: all */
+    const char *model;        /* for model: the name of a shape */
     const char *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
     bool        full, causal; /* which masks */
     /* a window that replaces them, and a softcap; all other fields are 0 */
@@ -44,6 +46,7 @@ int bench_decode(const bench_settings *settings);
 int bench_serving(const bench_settings *settings);
 int bench_parallel(const bench_settings *settings);
 int bench_gemm(const bench_settings *settings);
+int bench_model(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);
 int bench_layout(const bench_settings *settings);

@@ -53,8 +53,9 @@ static bool parse_mask(bench_settings *s, const attention_mask_words *mask, doub
 }
 
 /* The benchmarks; head_dims, lengths: the defaults of --head-dim and --seqlen. */
-#define BENCHMARKS "attention, decode, serving, parallel, gemm, vector-add, start-up, layout or emu"
-#define SYNOPSIS   "ptxpack bench attention|decode|serving|parallel|gemm|vector-add|start-up|layout|emu [options]"
+#define BENCHMARKS "attention, decode, serving, parallel, gemm, model, vector-add, start-up, layout or emu"
+#define SYNOPSIS \
+    "ptxpack bench attention|decode|serving|parallel|gemm|model|vector-add|start-up|layout|emu [options]"
 typedef struct benchmark {
     const char *word;
     int (*run)(const bench_settings *settings);
@@ -68,6 +69,7 @@ static const benchmark benchmarks[] = {
     {"serving", bench_serving, "128", LENGTHS, false},
     {"parallel", bench_parallel, "128", "8192,16384,32768,65536,131072", false},
     {"gemm", bench_gemm, "128", LENGTHS, true},
+    {"model", bench_model, "128", "2048", false},
     {"vector-add", bench_vector_add, "128", LENGTHS, true},
     {"start-up", bench_start_up, "128", LENGTHS, true},
     {"layout", bench_layout, "128", LENGTHS, true},
@@ -86,7 +88,7 @@ static const benchmark *find_benchmark(const char *word)
 
 /* What the options say as text. */
 typedef struct bench_texts {
-    const char          *dims, *lengths, *dtype, *kv_dtype, *sizes, *rows, *heads, *keys; /* NULL: not given */
+    const char *dims, *lengths, *dtype, *kv_dtype, *sizes, *batches, *rows, *heads, *keys; /* NULL: not given */
     attention_mask_words mask;
     double               softcap;
 } bench_texts;
@@ -95,7 +97,8 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
 {
     if (!parse_list("head-dim", t->dims != NULL ? t->dims : chosen->head_dims, &s->head_dims) ||
         !parse_list("seqlen", t->lengths != NULL ? t->lengths : chosen->lengths, &s->lengths) ||
-        !parse_list("heads", t->heads, &s->heads) || !parse_list("keys", t->keys, &s->keys) ||
+        !parse_list("batch", t->batches, &s->batches) || !parse_list("heads", t->heads, &s->heads) ||
+        !parse_list("keys", t->keys, &s->keys) ||
         (t->sizes != NULL && !parse_list("size", t->sizes, &s->sizes)) ||
         (t->rows != NULL && !parse_list("rows", t->rows, &s->table_rows)))
         return false;
@@ -129,13 +132,14 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
 
 int cmd_bench(int argc, char **argv)
 {
-    bench_settings s = {.rounds = 9, .seed = 1, .queries = 1};
-    bench_texts    t = {.dtype = "bf16", .heads = "32,8", .keys = "65536,262144,1048576"};
+    bench_settings s = {.rounds = 9, .seed = 1, .queries = 1, .model = "llama3-8b"};
+    bench_texts    t = {.dtype = "bf16", .batches = "1,32", .heads = "32,8", .keys = "65536,262144,1048576"};
     const option   rows[] = {
           {"head-dim", OPTION_TEXT, &t.dims,
            "N,...  (attention, default 64,128,256; decode, serving, parallel, default 128)"},
           {"seqlen", OPTION_TEXT, &t.lengths,
-           "N,...  (attention, default 512 to 16384; parallel, default 8192 to 131072)"},
+           "N,...  (attention, default 512 to 16384; parallel, default 8192 to 131072; keys of model, default "
+             "2048)"},
           {"causal", OPTION_TEXT, &t.mask.causal, "yes|no|both  (attention, parallel; default both)"},
           {"window", OPTION_TEXT, &t.mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
           {"align", OPTION_TEXT, &t.mask.align, ALIGN_OPTION_HELP},
@@ -149,7 +153,11 @@ int cmd_bench(int argc, char **argv)
           {"heads", OPTION_TEXT, &t.heads, "Q,KV  query heads and key heads (parallel; default 32,8)"},
           {"keys", OPTION_TEXT, &t.keys, "N,...  of decoding (parallel; default 65536,262144,1048576)"},
           {"link", OPTION_REAL, &s.link, "X  GB/s that a rank receives, for the model (parallel; default 370)"},
-          {"size", OPTION_TEXT, &t.sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
+          {"size", OPTION_TEXT, &t.sizes,
+           "N,...  m = n = k (gemm; default 1024 to 8192); tokens of a prompt (model; default 8192)"},
+          {"model", OPTION_TEXT, &s.model,
+           "llama3-8b|llama3.2-1b|mistral-7b|qwen3-8b  (model; default llama3-8b)"},
+          {"batch", OPTION_TEXT, &t.batches, "N,...  sequences that decode (model; default 1,32)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
           {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
           {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8|q8_0  of k and v (decode; default: as dtype)"},

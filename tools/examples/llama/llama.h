@@ -48,19 +48,19 @@ typedef struct config {
 void   config_read(const char *folder, config *c);
 double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
 
-/* ---- device.c: the driver's calls, and memory, which goes with the context ------------------------------------------------- */
-typedef struct device {
+/* ---- gpu.c: the driver's calls, and memory, which goes with the context ------------------------------------------------- */
+typedef struct gpu {
     ptxpack                     *pack;
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
-} device;
-void     device_open(device *d);
-void     device_close(device *d);
-void     try_pack(const device *d, ptxpack_status status);
-void     try_cuda(const device *d, ptxpack_cu_result result, const char *what);
-uint64_t device_memory(device *d, size_t bytes); /* zeros */
-void    *device_pinned(device *d, size_t bytes); /* of the host, zeros */
-void     device_write(const device *d, uint64_t to, const void *from, size_t bytes);
+} gpu;
+void     gpu_open(gpu *d);
+void     gpu_close(gpu *d);
+void     try_pack(const gpu *d, ptxpack_status status);
+void     try_cuda(const gpu *d, ptxpack_cu_result result, const char *what);
+uint64_t gpu_memory(gpu *d, size_t bytes); /* zeros */
+void    *gpu_pinned(gpu *d, size_t bytes); /* of the host, zeros */
+void     gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes);
 
 /* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
 enum { /* of a layer; those that share an input are neighbours */
@@ -71,7 +71,8 @@ typedef struct weights { /* in host memory, mapped; NULL where the model has non
     ptxpack_dtype dtype;
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
 } weights;
-void weights_take(const config *c, checkpoint *from, weights *out);
+void   weights_take(const config *c, checkpoint *from, weights *out);
+size_t weights_elements(const config *c, int index); /* of a layer's tensor; 0: the model has none */
 typedef struct model_layer { /* parts with one input are one matrix, at the first one's address; 0: the model has none */
     uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
@@ -82,7 +83,7 @@ typedef struct model {
     config        config;
     limits        limits;
     ptxpack_dtype dtype;
-    device        device;
+    gpu        device;
     uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
     model_layer  *layers;
     int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */

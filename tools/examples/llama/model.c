@@ -38,7 +38,7 @@ static part part_of(const config *c, int index)
     return parts[index];
 }
 
-static size_t elements(const config *c, int index)
+size_t weights_elements(const config *c, int index)
 {
     part p = part_of(c, index);
     return (size_t)p.rows * (size_t)(p.columns != 0 ? p.columns : 1);
@@ -66,8 +66,8 @@ void weights_take(const config *c, checkpoint *from, weights *out)
 
 static uint64_t upload(model *m, const void *host, size_t elements)
 {
-    uint64_t to = device_memory(&m->device, elements * 2);
-    device_write(&m->device, to, host, elements * 2);
+    uint64_t to = gpu_memory(&m->device, elements * 2);
+    gpu_write(&m->device, to, host, elements * 2);
     return to;
 }
 
@@ -76,10 +76,10 @@ static uint64_t upload_parts(model *m, const void *const *host, int first, int l
 {
     size_t all = 0;
     for (int i = first; i <= last; i++)
-        all += elements(&m->config, i);
-    uint64_t to = all != 0 ? device_memory(&m->device, all * 2) : 0, at = to;
-    for (int i = first; i <= last && all != 0; at += elements(&m->config, i++) * 2)
-        device_write(&m->device, at, host[i], elements(&m->config, i) * 2);
+        all += weights_elements(&m->config, i);
+    uint64_t to = all != 0 ? gpu_memory(&m->device, all * 2) : 0, at = to;
+    for (int i = first; i <= last && all != 0; at += weights_elements(&m->config, i++) * 2)
+        gpu_write(&m->device, at, host[i], weights_elements(&m->config, i) * 2);
     return to;
 }
 
@@ -116,7 +116,7 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
     size_t hidden = (size_t)c->hidden, matrix = (size_t)c->vocab * hidden;
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
     *m = (model){.config = *c, .limits = *l, .dtype = w->dtype};
-    device_open(&m->device);
+    gpu_open(&m->device);
     m->table_width = (l->length + l->page_rows - 1) / l->page_rows;
     m->vocab_stride = (c->vocab + 7) / 8 * 8;
     m->embedding = upload(m, w->embedding, matrix);
@@ -128,15 +128,15 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
     for (int i = 0; i < c->layers; i++) {
         for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
             m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1]);
-        m->layers[i].part[GATE] = upload_gated(m, w->layers[i][GATE], w->layers[i][UP], elements(c, GATE));
-        m->layers[i].part[GATE_BIAS] = upload_gated(m, w->layers[i][GATE_BIAS], w->layers[i][UP_BIAS], elements(c, GATE_BIAS));
-        m->layers[i].k = device_memory(&m->device, cache);
-        m->layers[i].v = device_memory(&m->device, cache);
+        m->layers[i].part[GATE] = upload_gated(m, w->layers[i][GATE], w->layers[i][UP], weights_elements(c, GATE));
+        m->layers[i].part[GATE_BIAS] = upload_gated(m, w->layers[i][GATE_BIAS], w->layers[i][UP_BIAS], weights_elements(c, GATE_BIAS));
+        m->layers[i].k = gpu_memory(&m->device, cache);
+        m->layers[i].v = gpu_memory(&m->device, cache);
     }
 }
 
 void model_free(model *m)
 {
     free(m->layers);
-    device_close(&m->device);
+    gpu_close(&m->device);
 }

@@ -49,7 +49,7 @@ static product open_product(model *m, int rows, int n, int k, bool gated, bool r
                               .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
                               .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
-    p.workspace = device_memory(&m->device, ptxpack_gemm_workspace(p.plan));
+    p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
     return p;
 }
 
@@ -125,7 +125,7 @@ static void open_attention(step *s)
         desc.window_left = c->window - 1; /* besides the row's own key */
     }
     try_pack(&s->m->device, ptxpack_attention_plan_create(s->m->device.pack, &desc, &s->attention));
-    s->attention_workspace = device_memory(&s->m->device, ptxpack_attention_workspace(s->attention));
+    s->attention_workspace = gpu_memory(&s->m->device, ptxpack_attention_workspace(s->attention));
 }
 
 static void attend(const step *s, const model_layer *layer)
@@ -160,7 +160,7 @@ static void enqueue_layer(const step *s, const model_layer *layer)
 static void enqueue_all(const step *s)
 {
     const model  *m = s->m;
-    const device *d = &m->device;
+    const gpu *d = &m->device;
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
     try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
     gather(s, s->gather_tokens, s->x, m->embedding, s->host.tokens);
@@ -175,7 +175,7 @@ static void enqueue_all(const step *s)
 
 static void capture(step *s)
 {
-    const device      *d = &s->m->device;
+    const gpu      *d = &s->m->device;
     struct CUgraph_st *graph;
     try_cuda(d, d->cuda->cuStreamBeginCapture(d->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
     enqueue_all(s);
@@ -191,14 +191,14 @@ static void open_input(step *s)
     const size_t sizes[6] = {(size_t)s->rows * 4, n * 4, n * 4, n * 4, n * sizeof *s->host.draw, n * (size_t)s->m->table_width * 4};
     for (int i = 0; i < 6; i++)
         at[i + 1] = at[i] + (sizes[i] + 15) / 16 * 16;
-    char *host = (char *)device_pinned(&s->m->device, at[6]);
+    char *host = (char *)gpu_pinned(&s->m->device, at[6]);
     s->host = (struct step_input){(int32_t *)host, (int32_t *)(host + at[1]), (int32_t *)(host + at[2]), (int32_t *)(host + at[3]),
                                   (ptxpack_sampling_row *)(host + at[4]), (int32_t *)(host + at[5])};
-    s->input = device_memory(&s->m->device, s->input_bytes = at[6]);
-    s->tokens = (int32_t *)device_pinned(&s->m->device, n * sizeof *s->tokens);
+    s->input = gpu_memory(&s->m->device, s->input_bytes = at[6]);
+    s->tokens = (int32_t *)gpu_pinned(&s->m->device, n * sizeof *s->tokens);
 }
 
-static uint64_t buffer(step *s, int rows, int columns) { return device_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
+static uint64_t buffer(step *s, int rows, int columns) { return gpu_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
 
 step *step_open(model *m, int sequences, int rows_each)
 {
@@ -254,7 +254,7 @@ struct step_input *step_input(step *s) { return &s->host; }
 
 const int32_t *step_run(step *s)
 {
-    const device *d = &s->m->device;
+    const gpu *d = &s->m->device;
     try_cuda(d, d->cuda->cuGraphLaunch(s->graph, d->stream), "cuGraphLaunch");
     try_cuda(d, d->cuda->cuStreamSynchronize(d->stream), "the step");
     return s->tokens;

@@ -1,23 +1,23 @@
-/* device.c - the driver through the library's table of functions.  The program runs one model: its memory is freed with the context,
+/* gpu.c - the driver through the library's table of functions.  The program runs one model: its memory is freed with the context,
  * which ptxpack_close gives back. */
 #include "llama.h"
 
 #include <string.h>
 
-void try_pack(const device *d, ptxpack_status status)
+void try_pack(const gpu *d, ptxpack_status status)
 {
     NEED(status == PTXPACK_OK, "%s: %s", ptxpack_status_name(status), ptxpack_detail(d->pack));
 }
 
-void try_cuda(const device *d, ptxpack_cu_result result, const char *what)
+void try_cuda(const gpu *d, ptxpack_cu_result result, const char *what)
 {
     char text[256];
     NEED(result == PTXPACK_CU_SUCCESS, "%s: %s", what, ptxpack_driver_error(d->cuda, result, text, sizeof text));
 }
 
-void device_open(device *d)
+void gpu_open(gpu *d)
 {
-    *d = (device){0};
+    *d = (gpu){0};
     try_pack(d, ptxpack_open(NULL, &d->pack));
     d->cuda = ptxpack_driver_table(d->pack);
     NEED(d->cuda->cuStreamBeginCapture != NULL && d->cuda->cuGraphInstantiateWithFlags != NULL && d->cuda->cuMemHostAlloc != NULL,
@@ -26,13 +26,13 @@ void device_open(device *d)
     try_cuda(d, d->cuda->cuStreamCreate(&d->stream, PTXPACK_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
-void device_close(device *d)
+void gpu_close(gpu *d)
 {
     d->cuda->cuStreamDestroy(d->stream);
     ptxpack_close(d->pack);
 }
 
-uint64_t device_memory(device *d, size_t bytes)
+uint64_t gpu_memory(gpu *d, size_t bytes)
 {
     ptxpack_deviceptr memory;
     bytes = bytes != 0 ? bytes : 16;
@@ -41,14 +41,14 @@ uint64_t device_memory(device *d, size_t bytes)
     return memory;
 }
 
-void *device_pinned(device *d, size_t bytes)
+void *gpu_pinned(gpu *d, size_t bytes)
 {
     void *memory;
     try_cuda(d, d->cuda->cuMemHostAlloc(&memory, bytes, PTXPACK_CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
     return memset(memory, 0, bytes);
 }
 
-void device_write(const device *d, uint64_t to, const void *from, size_t bytes)
+void gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes)
 {
     try_cuda(d, d->cuda->cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
 }

@@ -1,0 +1,465 @@
+/* model.c - ptxpack bench model: a whole decoder, that of tools/examples/llama, with random weights of a known model's shape.
+ *
+ * Decoding   sequences of one length draw tokens with the example's server: its time of a step, from one token on the host to
+ *            the next one.  The floor are the bytes that a step must read, its weights and the K and V of all sequences, at the
+ *            speed of a reduction over memory in the same run
+ * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are its products and its attention,
+ *            each timed alone (rounds.h)
+ * Weights    all layers have the same numbers, in memory of their own */
+#include "model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rounds.h"
+#include "tools/command.h"
+#include "tools/examples/llama/llama.h"
+#include "tools/problem/random.h"
+#include "tools/report.h"
+
+enum {
+    PAGE_ROWS = 64,
+    LAUNCHES = 4,
+    REST_US = 20000,
+    PARTS = 5 /* of a layer: four products, the attention */
+};
+
+static const model_shape shapes[] = {
+    {"llama3-8b", 32, 4096, 14336, 128256, 32, 8, 128, 500000, false, false},
+    {"llama3.2-1b", 16, 2048, 8192, 128256, 32, 8, 64, 500000, false, true},
+    {"mistral-7b", 32, 4096, 14336, 32768, 32, 8, 128, 1000000, false, false},
+    {"qwen3-8b", 36, 4096, 12288, 151936, 32, 8, 128, 1000000, true, false},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* ---- what the example wants of its program --------------------------------------------------------------- */
+_Noreturn void die(const char *format, ...)
+{
+    char    line[512];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(line, sizeof line, format, rest);
+    va_end(rest);
+    exit(command_fail("bench", "%s", line));
+}
+
+void *allocate(size_t count, size_t bytes)
+{
+    void *memory = calloc(count != 0 ? count : 1, bytes != 0 ? bytes : 1);
+    NEED(memory != NULL, "no memory for %zu times %zu bytes", count, bytes);
+    return memory;
+}
+
+void *enlarge(void *memory, size_t count, size_t bytes)
+{
+    memory = realloc(memory, count * bytes);
+    NEED(memory != NULL, "no memory for %zu times %zu bytes", count, bytes);
+    return memory;
+}
+
+/* ---- the model -------------------------------------------------------------------------------------------- */
+typedef struct bench {
+    device               *gpu;
+    const bench_settings *settings;
+    const model_work     *work;
+    config                config;
+    weights               weights;
+    const void           *layer[LAYER_TENSORS]; /* of every layer */
+    model                 model;
+} bench;
+
+static config config_of(const model_shape *s, int positions)
+{
+    return (config){.family = s->name,
+                    .layers = s->layers,
+                    .hidden = s->hidden,
+                    .inner = s->inner,
+                    .vocab = s->vocab,
+                    .positions = positions,
+                    .heads = s->heads,
+                    .heads_kv = s->heads_kv,
+                    .head_dim = s->head_dim,
+                    .tied = s->tied,
+                    .qk_norm = s->qk_norm,
+                    .theta = s->theta,
+                    .eps = 1e-5};
+}
+
+/* Numbers of deviation 1/64 around `mean`: some million, again and again. */
+static const void *numbers(bench *b, random_state *random, size_t count, float mean)
+{
+    enum { PART = 1 << 20 };
+    ptxpack_dtype type = b->settings->dtype;
+    size_t        part = count < PART ? count : PART;
+    uint16_t     *out = (uint16_t *)allocate(count, sizeof *out);
+    random_normal(random, type, out, part);
+    for (size_t i = 0; i < part; i++)
+        out[i] = ptxpack_from_float(type, mean + ptxpack_to_float(type, out[i]) / 64);
+    for (size_t done = part; done < count; done += part) {
+        part = part < count - done ? part : count - done;
+        memcpy(out + done, out, part * sizeof *out);
+    }
+    return out;
+}
+
+static void make_weights(bench *b)
+{
+    random_state  random = random_start((uint64_t)b->settings->seed);
+    const config *c = &b->config;
+    size_t        matrix = (size_t)c->vocab * (size_t)c->hidden;
+    for (int i = 0; i < LAYER_TENSORS; i++) {
+        size_t count = weights_elements(c, i);
+        bool   norm = i == NORM_1 || i == NORM_2 || i == Q_NORM || i == K_NORM;
+        b->layer[i] = count != 0 ? numbers(b, &random, count, norm ? 1 : 0) : NULL;
+    }
+    b->weights = (weights){.dtype = b->settings->dtype,
+                           .embedding = numbers(b, &random, matrix, 0),
+                           .norm = numbers(b, &random, (size_t)c->hidden, 1),
+                           .layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers,
+                                                                              sizeof b->layer)};
+    b->weights.head = c->tied ? b->weights.embedding : numbers(b, &random, matrix, 0);
+    for (int i = 0; i < c->layers; i++)
+        memcpy(b->weights.layers[i], b->layer, sizeof b->layer);
+}
+
+static void free_weights(bench *b)
+{
+    if (b->weights.head != b->weights.embedding)
+        free((void *)(uintptr_t)b->weights.head);
+    free((void *)(uintptr_t)b->weights.embedding);
+    free((void *)(uintptr_t)b->weights.norm);
+    free(b->weights.layers);
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        free((void *)(uintptr_t)b->layer[i]);
+}
+
+static int most_of(const bench_list *list)
+{
+    int most = 0;
+    for (int i = 0; i < list->count; i++)
+        most = list->value[i] > most ? list->value[i] : most;
+    return most;
+}
+
+/* Pages for the largest row. */
+static void load(bench *b)
+{
+    const model_work *w = b->work;
+    int               length = most_of(&w->contexts) + w->steps, prompt = most_of(&w->prompts) + 1;
+    length = length > prompt ? length : prompt;
+    int width = (length + PAGE_ROWS - 1) / PAGE_ROWS, batch = w->batches.count != 0 ? most_of(&w->batches) : 1;
+    limits room = {.slots = batch,
+                   .chunk = 1,
+                   .page_rows = PAGE_ROWS,
+                   .pages = batch * width,
+                   .length = length};
+    b->config = config_of(w->shape, length);
+    make_weights(b);
+    model_load(&b->model, &b->config, &room, &b->weights);
+}
+
+static timing serve_random(bench *b, int slots, int chunk, int count, int prompt, int drawn)
+{
+    random_state random = random_start((uint64_t)b->settings->seed);
+    request     *all = (request *)allocate((size_t)count, sizeof *all);
+    timing       t;
+    for (int i = 0; i < count; i++) {
+        all[i] = (request){.tokens = (int32_t *)allocate((size_t)(prompt + drawn), sizeof(int32_t)),
+                           .prompt = prompt,
+                           .count = prompt,
+                           .most = drawn};
+        for (int j = 0; j < prompt; j++)
+            all[i].tokens[j] = (int32_t)random_below(&random, (uint64_t)b->config.vocab);
+    }
+    b->model.limits.slots = slots;
+    b->model.limits.chunk = chunk;
+    serve(&b->model, all, count, (ptxpack_sampling_row){.top_p = 1}, false, &t);
+    for (int i = 0; i < count; i++)
+        free(all[i].tokens);
+    free(all);
+    return t;
+}
+
+/* ---- the floors -------------------------------------------------------------------------------------------- */
+/* The reduction is case 0; those behind it are the products of a layer for one prompt, and its attention. */
+typedef struct parts {
+    bench                  *b;
+    bench_rounds            timing;
+    bench_memory            memory;
+    ptxpack_gemm_plan      *product[PARTS - 1];
+    ptxpack_attention_plan *attention;
+    uint64_t                in, out, roof, weight[PARTS - 1], workspace[PARTS];
+} parts;
+
+typedef struct product_shape {
+    int  n, k;
+    bool gated, residual;
+} product_shape;
+
+static product_shape product_of(const config *c, int index)
+{
+    const int           q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim;
+    const product_shape all[PARTS - 1] = {{q + 2 * kv, c->hidden, false, false},
+                                          {c->hidden, q, false, true},
+                                          {2 * c->inner, c->hidden, true, false},
+                                          {c->hidden, c->inner, false, true}};
+    return all[index];
+}
+
+static void open_products(parts *p, int tokens)
+{
+    const model *m = &p->b->model;
+    for (int i = 0; i < PARTS - 1; i++) {
+        static const int  weight[PARTS - 1] = {Q, O, GATE, DOWN};
+        product_shape     s = product_of(&m->config, i);
+        ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                  .dtype = m->dtype,
+                                  .m = tokens,
+                                  .n = s.n,
+                                  .k = s.k,
+                                  .order_b = PTXPACK_COLUMN_MAJOR,
+                                  .has_c = s.residual,
+                                  .activation = s.gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
+        try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p->product[i]));
+        p->weight[i] = m->layers[0].part[weight[i]];
+        p->workspace[i] = gpu_memory(&p->b->model.device, ptxpack_gemm_workspace(p->product[i]));
+    }
+}
+
+static void open_attention(parts *p, int tokens)
+{
+    const model           *m = &p->b->model;
+    const config          *c = &m->config;
+    const int64_t          row = (c->heads + 2 * c->heads_kv) * c->head_dim;
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = m->dtype,
+                                   .batch = 1,
+                                   .seqlen_q = tokens,
+                                   .seqlen_kv = tokens,
+                                   .heads_q = c->heads,
+                                   .heads_kv = c->heads_kv,
+                                   .head_dim = c->head_dim,
+                                   .mask = PTXPACK_MASK_CAUSAL_TOP_LEFT};
+    desc.q = desc.k = desc.v = (ptxpack_strides){0, row, c->head_dim};
+    try_pack(&m->device, ptxpack_attention_plan_create(m->device.pack, &desc, &p->attention));
+    p->workspace[PARTS - 1] = gpu_memory(&p->b->model.device, ptxpack_attention_workspace(p->attention));
+}
+
+static void enqueue_product(const parts *p, size_t index)
+{
+    ptxpack_gemm_buffers at = {.size = sizeof at,
+                               .alpha = 1,
+                               .beta = 1,
+                               .a = p->in,
+                               .b = p->weight[index],
+                               .c = p->out,
+                               .d = p->out,
+                               .workspace = p->workspace[index]};
+    try_pack(&p->b->model.device, ptxpack_gemm_launch(p->product[index], &at, p->b->gpu->stream));
+}
+
+static void enqueue_attention(const parts *p)
+{
+    const config             *c = &p->b->config;
+    const uint64_t            k = p->in + (uint64_t)(c->heads * c->head_dim) * 2;
+    ptxpack_attention_buffers at = {.size = sizeof at,
+                                    .q = p->in,
+                                    .k = k,
+                                    .v = k + (uint64_t)(c->heads_kv * c->head_dim) * 2,
+                                    .o = p->out,
+                                    .workspace = p->workspace[PARTS - 1]};
+    try_pack(&p->b->model.device, ptxpack_attention_launch(p->attention, &at, p->b->gpu->stream));
+}
+
+static bool enqueue(void *context, size_t index)
+{
+    parts *p = (parts *)context;
+    if (index == 0)
+        return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
+                                   p->b->work->roof_bytes);
+    for (int n = 0; n < LAUNCHES; n++)
+        if (index == PARTS)
+            enqueue_attention(p);
+        else
+            enqueue_product(p, index - 1);
+    return true;
+}
+
+/* Random numbers for the widest matrices of so many tokens, and for the reduction. */
+static bool make_inputs(parts *p, int tokens)
+{
+    const config *c = &p->b->config;
+    const int     q = (c->heads + 2 * c->heads_kv) * c->head_dim, widest = c->inner > q ? c->inner : q;
+    const size_t  bytes = (size_t)tokens * (size_t)(c->hidden > widest ? c->hidden : widest) * 2;
+    uint64_t     *at[] = {&p->in, &p->out, &p->roof};
+    bool          ok = bench_memory_open(&p->memory, p->b->gpu, p->b->settings->dtype);
+    for (uint32_t i = 0; i < 3 && ok; i++) {
+        size_t all = i == 2 ? 2 * p->b->work->roof_bytes : bytes;
+        ok = device_alloc(p->b->gpu, at[i], all) && bench_memory_fill(&p->memory, *at[i], all, i);
+    }
+    return ok && device_sync(p->b->gpu);
+}
+
+/* Times the reduction, and for `tokens` above 0 the parts of a layer, alone; into ms of each. */
+static bool time_parts(bench *b, int tokens, double ms[PARTS + 1])
+{
+    static const int launches[PARTS + 1] = {1, LAUNCHES, LAUNCHES, LAUNCHES, LAUNCHES, LAUNCHES};
+    parts            p = {.b = b};
+    if (tokens > 0) {
+        open_products(&p, tokens);
+        open_attention(&p, tokens);
+    }
+    p.timing = (bench_rounds){.gpu = b->gpu,
+                              .count = tokens > 0 ? PARTS + 1 : 1,
+                              .rounds = b->settings->rounds,
+                              .seed = (uint64_t)b->settings->seed,
+                              .launches_of = launches,
+                              .rest_us = REST_US,
+                              .enqueue = enqueue,
+                              .context = &p};
+    bool ok = make_inputs(&p, tokens > 0 ? tokens : 1) && bench_rounds_run(&p.timing);
+    for (size_t i = 0; i < p.timing.count && ok; i++)
+        ms[i] = bench_rounds_ms(&p.timing, i);
+    bench_rounds_free(&p.timing);
+    bench_memory_close(&p.memory);
+    device_free(b->gpu, p.in);
+    device_free(b->gpu, p.out);
+    device_free(b->gpu, p.roof);
+    for (int i = 0; i < PARTS - 1; i++)
+        ptxpack_gemm_plan_free(p.product[i]);
+    ptxpack_attention_plan_free(p.attention);
+    return ok;
+}
+
+/* The bytes that a step of decoding must read: all weights but the embedding, and the cache. */
+static double bytes_of_step(const config *c, int batch, int context)
+{
+    double elements = (double)c->vocab * c->hidden + c->hidden;
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        elements += (double)c->layers * (double)weights_elements(c, i);
+    return 2 * (elements + (double)c->layers * batch * context * 2 * c->heads_kv * c->head_dim);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+static void open_table(const bench *b)
+{
+    report_device(b->gpu, b->settings->json);
+    if (b->settings->json) {
+        json_text("model", b->work->shape->name);
+        json_text("dtype", ptxpack_dtype_name(b->settings->dtype));
+        json_int("seed", b->settings->seed);
+        json_open("rows", '[');
+    } else {
+        printf("%s, %s, pages of %d, seed %lld\n\n| | sequences | tokens of each | ms | tokens/s | of the "
+               "floor |\n"
+               "|---|---|---|---|---|---|\n",
+               b->work->shape->name, ptxpack_dtype_name(b->settings->dtype), (int)PAGE_ROWS,
+               (long long)b->settings->seed);
+    }
+}
+
+static void print_row(const bench *b, const char *what, int batch, int tokens, double ms, double floor_ms)
+{
+    double a_second = 1e3 / ms * (strcmp(what, "decode") == 0 ? batch : tokens);
+    if (b->settings->json) {
+        json_open(NULL, '{');
+        json_text("what", what);
+        json_int("sequences", batch);
+        json_int("tokens", tokens);
+        json_real("ms", ms);
+        json_real("tokens_per_second", a_second);
+        json_real("floor_ms", floor_ms);
+        json_close();
+    } else {
+        printf("| %s | %d | %d | %.3f | %.0f | %.3f |\n", what, batch, tokens, ms, a_second, floor_ms / ms);
+        fflush(stdout);
+    }
+}
+
+static bool decode_rows(bench *b)
+{
+    const model_work *w = b->work;
+    double            ms[PARTS + 1];
+    if (!time_parts(b, 0, ms))
+        return false;
+    for (int i = 0; i < w->batches.count; i++)
+        for (int j = 0; j < w->contexts.count; j++) {
+            const int batch = w->batches.value[i], context = w->contexts.value[j],
+                      prompt = context - w->steps / 2;
+            timing t = serve_random(b, batch, prompt < 2048 ? prompt : 2048, batch, prompt, w->steps + 1);
+            double floor_ms = bytes_of_step(&b->config, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
+            print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps, floor_ms);
+        }
+    return true;
+}
+
+static bool prefill_rows(bench *b)
+{
+    double ms[PARTS + 1];
+    for (int i = 0; i < b->work->prompts.count; i++) {
+        const int tokens = b->work->prompts.value[i];
+        double    floor_ms = 0;
+        if (!time_parts(b, tokens, ms))
+            return false;
+        for (int part = 1; part <= PARTS; part++)
+            floor_ms += ms[part] * b->config.layers;
+        timing t = serve_random(b, 1, tokens, b->work->repeats, tokens, 1);
+        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, floor_ms);
+    }
+    return true;
+}
+
+int bench_model_run(device *target, const bench_settings *settings, const model_work *work)
+{
+    bench b = {.gpu = target, .settings = settings, .work = work};
+    load(&b);
+    if (settings->json)
+        json_open(NULL, '{');
+    open_table(&b);
+    bool ok = decode_rows(&b) && prefill_rows(&b);
+    if (settings->json) {
+        json_close();
+        json_close();
+    }
+    model_free(&b.model);
+    free_weights(&b);
+    return ok ? COMMAND_OK : command_fail("bench", "%s", target->line);
+}
+
+/* ---- the benchmark -------------------------------------------------------------------------------------------- */
+static const model_shape *find_shape(const char *name)
+{
+    for (int i = 0; i < SHAPES; i++)
+        if (strcmp(shapes[i].name, name) == 0)
+            return &shapes[i];
+    command_fail("bench", "--model: \"%s\" is not llama3-8b, llama3.2-1b, mistral-7b or qwen3-8b", name);
+    return NULL;
+}
+
+int bench_model(const bench_settings *s)
+{
+    enum { STEPS = 128, REPEATS = 4, ROOF_BYTES = 1 << 29 };
+    device     target = {0};
+    model_work work = {.shape = find_shape(s->model),
+                       .batches = s->batches,
+                       .contexts = s->lengths,
+                       .prompts = s->sizes,
+                       .steps = STEPS,
+                       .repeats = REPEATS,
+                       .roof_bytes = ROOF_BYTES};
+    if (work.shape == NULL)
+        return COMMAND_USAGE;
+    for (int i = 0; i < s->lengths.count; i++)
+        if (s->lengths.value[i] <= STEPS / 2) {
+            command_fail("bench", "--seqlen: %d is not above %d", (int)s->lengths.value[i], STEPS / 2);
+            return COMMAND_USAGE;
+        }
+    if (work.prompts.count == 0)
+        work.prompts = (bench_list){.count = 1, .value = {8192}};
+    int status = bench_open(&target, NULL) ? bench_model_run(&target, s, &work)
+                                           : command_fail("bench", "%s", target.line);
+    device_close(&target);
+    return status;
+}

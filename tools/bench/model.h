@@ -1,0 +1,23 @@
+/* model.h - private: what ptxpack bench model measures, for its tests, too. */
+#ifndef PTXPACK_BENCH_MODEL_H
+#define PTXPACK_BENCH_MODEL_H
+#include "bench.h"
+
+typedef struct model_shape {
+    const char *name;
+    int         layers, hidden, inner, vocab, heads, heads_kv, head_dim;
+    double      theta;
+    bool        qk_norm, tied;
+} model_shape;
+
+typedef struct model_work {
+    const model_shape *shape;
+    bench_list         batches, contexts; /* decoding: every batch with every context */
+    bench_list         prompts;           /* prefill: of one sequence, at once */
+    int                steps, repeats;    /* decoding steps; prompts of a prefill; both are averaged */
+    size_t             roof_bytes;        /* of the reduction */
+} model_work;
+
+/* Returns an exit status.  What fails within the model ends the program with one line. */
+int bench_model_run(device *target, const bench_settings *settings, const model_work *work);
+#endif
