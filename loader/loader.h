@@ -185,8 +185,11 @@ PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
  * what is enqueued after it, this kernel included, would not wait for it, either.
  *   If the stream's work before this launch is no kernel (a copy, a wait for an event), and on GPUs below sm_90, with
  * kernels that have no such instruction (rows of kernels.def without OVERLAPS) and with drivers before CUDA 11.6, the flag
- * is accepted and the launch is a normal one. */
-enum { PTXPACK_LAUNCH_OVERLAP = 1 };
+ * is accepted and the launch is a normal one.
+ *
+ * PTXPACK_LAUNCH_CONSTANT_B, of a matrix product and with the bit above: the caller's word that no kernel that may still run writes
+ * B, as of a model's weights.  Then parts of B may be read before the kernel before has ended: the memory is busy meanwhile. */
+enum { PTXPACK_LAUNCH_OVERLAP = 1, PTXPACK_LAUNCH_CONSTANT_B = 2 };
 
 /* Enqueue the kernel on `stream` (NULL: the default stream).  `grid` counts blocks, and `arguments` points to
  * the one .param struct of the entry.  The call allocates nothing, takes no lock and does not synchronise.  It

@@ -55,7 +55,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
     const bool               gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
     const bool               swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool               rows = plan_method_of(row) == &gemm_rows;
+    const bool               rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
     const unsigned           plain = index >= PLAIN_BUILDS ? index & 3 : index;
     const unsigned           rest = rows ? (plain & 0x3c) | 2 : plain;
     const ptxpack_gemm_desc  d = {.size = sizeof d,
@@ -93,8 +93,9 @@ static const plan_struct buffers_struct = {
     .size = sizeof(ptxpack_gemm_buffers),
     .older = {offsetof(ptxpack_gemm_buffers, launch)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
+    .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows, &gemm_wgmma, &gemm_mma};
+static const plan_method *const methods[] = {&gemm_rows_tma, &gemm_rows, &gemm_wgmma, &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -3,8 +3,8 @@
  * A is m x k, B is k x n, and C and D are m x n (with SwiGLU D is m x n / 2).  The contracts are those of attention.h: a plan does all that
  * is slow, and threads may share it.  A launch only fills arguments and launches, and it can be captured in a
  * CUDA graph.  Device memory belongs to the caller.  The kernels are ptx/gemm/wgmma.ptx (sm_90a), ptx/gemm/mma.ptx
- * (from sm_75 on), and for up to 64 rows of one row-major A and a column-major B, n and k multiples of 8,
- * ptx/gemm/rows.ptx (from sm_75 on), which reads B once and may want a workspace.  C11 and C++; this header needs no CUDA header. */
+ * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
+ * up to 16) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace.  C11 and C++; this header needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>
@@ -57,7 +57,7 @@ typedef struct ptxpack_gemm_buffers {
      * them ready for the next one.  Launches that may run at the same time need a workspace each;
      * PTXPACK_LAUNCH_OVERLAP does not make them so. */
     uint64_t workspace;
-    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_B (loader.h) */
     uint32_t reserved; /* 0 */
 } ptxpack_gemm_buffers;
 

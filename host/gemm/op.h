@@ -1,18 +1,20 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
  * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c that of ptx/gemm/wgmma.ptx,
- * and rows.c that of ptx/gemm/rows.ptx, which comes first: for few rows. */
+ * and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx and rows.ptx, which come first: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
 #include "mma_args.h"
 #include "rows_args.h"
+#include "rows_tma_args.h"
 #include "wgmma_args.h"
 
 typedef union gemm_arguments {
-    gemm_mma_arguments   mma;
-    gemm_wgmma_arguments wgmma;
-    gemm_rows_arguments  rows;
+    gemm_mma_arguments      mma;
+    gemm_wgmma_arguments    wgmma;
+    gemm_rows_arguments     rows;
+    gemm_rows_tma_arguments rows_tma;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -22,7 +24,7 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma, gemm_rows;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_rows, gemm_rows_tma;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
@@ -35,6 +37,9 @@ void gemm_build_symbols(const ptxpack_gemm_desc *desc, bool ragged, symbol_list 
 /* plan_method.corners of mma and wgmma: those of SwiGLU come last. */
 enum { GEMM_CORNERS = 10, GEMM_PLAIN_CORNERS = 8 };
 extern const uint16_t gemm_corners[GEMM_CORNERS];
+/* Those of the methods of few rows. */
+enum { GEMM_ROWS_CORNERS = 3 };
+extern const uint16_t gemm_rows_corners[GEMM_ROWS_CORNERS];
 
 /* Whether a row of ptx/gemm/wgmma.ptx has SwiGLU: 128 columns of the tile are 64 of D, a box, and one block sums them. */
 bool gemm_wgmma_gates(const ptxpack_variant *row);

@@ -142,7 +142,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_ARGUMENTS, gemm_rows_arguments);
-static const uint16_t       corners[] = {2, 110, 134};
+const uint16_t              gemm_rows_corners[GEMM_ROWS_CORNERS] = {2, 110, 134};
 const plan_method           gemm_rows = {
               .file = "gemm/rows.ptx",
               .fields = fields,
@@ -156,6 +156,6 @@ const plan_method           gemm_rows = {
               .symbols = symbols,
               .fill = fill,
               .address = address,
-              .corners = corners,
-              .corner_count = sizeof corners / sizeof corners[0],
+              .corners = gemm_rows_corners,
+              .corner_count = GEMM_ROWS_CORNERS,
 };

@@ -28,6 +28,7 @@ typedef struct plan_struct {
     size_t      size;        /* today */
     size_t      older[8];    /* those it had before; 0: no more */
     size_t      launch_at;   /* of buffers: where the fields `launch` and `reserved` are */
+    uint32_t    launch_bits; /* of `launch` that are known; 0: PTXPACK_LAUNCH_OVERLAP */
 } plan_struct;
 /* Copies what the caller gave; fields that it does not have are 0.
  *   PTXPACK_E_ARG  it is NULL, or its size is not one that ever was */

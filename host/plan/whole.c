@@ -28,10 +28,10 @@ ptxpack_status plan_check_launch(const plan_struct *type, const void *whole, boo
                                  char line[PLAN_LINE])
 {
     uint32_t bits[2]; /* launch, reserved */
+    uint32_t known = type->launch_bits != 0 ? type->launch_bits : PTXPACK_LAUNCH_OVERLAP;
     memcpy(bits, (const char *)whole + type->launch_at, sizeof bits);
-    if ((bits[0] & ~(uint32_t)PTXPACK_LAUNCH_OVERLAP) != 0)
-        return refuse(line, "%s.launch has the unknown bits 0x%x", type->name,
-                      (unsigned)(bits[0] & ~(uint32_t)PTXPACK_LAUNCH_OVERLAP));
+    if ((bits[0] & ~known) != 0)
+        return refuse(line, "%s.launch has the unknown bits 0x%x", type->name, (unsigned)(bits[0] & ~known));
     if (bits[1] != 0)
         return refuse(line, "%s.reserved is %u, not 0", type->name, (unsigned)bits[1]);
     *overlap = (bits[0] & PTXPACK_LAUNCH_OVERLAP) != 0;

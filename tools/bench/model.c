@@ -4,7 +4,7 @@
  *            the next one.  The floor are the bytes that a step must read, its weights and the K and V of all sequences, at the
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are its products and its attention,
- *            each timed alone (rounds.h)
+ *            each timed alone (rounds.h), so many times in a row as there are layers: clocks fall as in the model
  * Weights    all layers have the same numbers, in memory of their own */
 #include "model.h"
 
@@ -21,7 +21,6 @@
 
 enum {
     PAGE_ROWS = 64,
-    LAUNCHES = 4,
     REST_US = 20000,
     PARTS = 5 /* of a layer: four products, the attention */
 };
@@ -279,7 +278,7 @@ static bool enqueue(void *context, size_t index)
     if (index == 0)
         return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
                                    p->b->work->roof_bytes);
-    for (int n = 0; n < LAUNCHES; n++)
+    for (int n = 0; n < p->b->config.layers; n++)
         if (index == PARTS)
             enqueue_attention(p);
         else
@@ -305,8 +304,8 @@ static bool make_inputs(parts *p, int tokens)
 /* Times the reduction, and for `tokens` above 0 the parts of a layer, alone; into ms of each. */
 static bool time_parts(bench *b, int tokens, double ms[PARTS + 1])
 {
-    static const int launches[PARTS + 1] = {1, LAUNCHES, LAUNCHES, LAUNCHES, LAUNCHES, LAUNCHES};
-    parts            p = {.b = b};
+    const int layers = b->config.layers, launches[PARTS + 1] = {1, layers, layers, layers, layers, layers};
+    parts     p = {.b = b};
     if (tokens > 0) {
         open_products(&p, tokens);
         open_attention(&p, tokens);

@@ -197,6 +197,12 @@ static void report_tiles(plan *p)
                "{threads} threads, {blocks_per_sm block} an SM");
         return;
     }
+    if (plan_method_of(p->row) == &gemm_rows_tma) {
+        report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns, {STAGES} stages; {WARPS} warps and "
+                       "the producer, "
+                       "{WARPS_N} side by side, each with {K_BOXES} x 64 k of a stage; {threads} threads");
+        return;
+    }
     report_line(r, "tiles      {BLOCK_M} x {BLOCK_N}, {tiles} of them, {STAGES} stages; {threads} threads, "
                    "{blocks_per_sm block} an SM; clusters of {CLUSTER_M} x {CLUSTER_N} x {CLUSTER_K} blocks "
                    "(down, across, parts of k)");
@@ -207,8 +213,8 @@ static int report_layouts(plan *p)
 {
     const void *layout;
     void       *own;
-    if (plan_method_of(p->row) == &gemm_rows)
-        return COMMAND_OK; /* a lane loads what it multiplies: there are none */
+    if (plan_method_of(p->row) == &gemm_rows || plan_method_of(p->row) == &gemm_rows_tma)
+        return COMMAND_OK; /* a lane loads what it multiplies, or TMA does, rows of 128 bytes: there are none */
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
     report_line(&p->out, "\nlayouts    (row of A or column of B, k) -> element of a stage; (row, column) of D");

@@ -5,7 +5,8 @@
  *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
- * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads.
+ * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads anything
+ * but weights (PTXPACK_LAUNCH_CONSTANT_B).
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
  * join and leave.  A sequence of length 0 takes no part: its row is computed and goes nowhere. */
 #include "llama.h"
@@ -56,7 +57,7 @@ static product open_product(model *m, int rows, int n, int k, bool gated, bool r
 static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t bias)
 {
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
-                               .workspace = p->workspace, .launch = PTXPACK_LAUNCH_OVERLAP};
+                               .workspace = p->workspace, .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
     try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
 }
 

@@ -1,0 +1,242 @@
+/* rows_tma.c - the method of the rows of ptx/gemm/rows_tma.ptx: products of few rows, where TMA brings B from memory once. */
+#include <stdio.h>
+
+#include "host/plan/tensor_map.h"
+#include "host/plan/tiles.h"
+#include "op.h"
+#include "wgmma_layout.h"
+
+enum { BITS = 16, RANK = 3, BOX_K = 64 };
+
+/* What a row of kernels.def says, and the boxes of its two matrices: {64 of k, lines, k / 64}. */
+typedef struct rows_tma_layout {
+    int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: 64s of k of a stage */
+    ptxpack_tma_box a, b;
+} rows_tma_layout;
+
+static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* The 64s of k of a stage. */
+static int64_t boxes_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "WARPS", 1) / ptxpack_variant_parameter(row, "WARPS_N", 1) *
+           ptxpack_variant_parameter(row, "K_BOXES", 1);
+}
+
+/* 64 k, which the layout algebra describes, so many times. */
+static ptxpack_status describe_box(const char *name, int64_t lines, int64_t boxes, ptxpack_tma_box *box)
+{
+    ptxpack_layout tile = tile_of_boxes(lines, BOX_K, BITS);
+    *box = tile_box(&tile, RANK, BITS);
+    ptxpack_status status = tile_check_box(name, box, RANK, lines, BOX_K, 1, 0);
+    box->box_dim[2] = (uint32_t)boxes;
+    box->bytes *= boxes;
+    return status;
+}
+
+static ptxpack_status derive(const ptxpack_variant *row, void *out)
+{
+    rows_tma_layout *l = (rows_tma_layout *)out;
+    *l = (rows_tma_layout){.rows = ptxpack_variant_parameter(row, "ROWS", 0),
+                           .columns = 16 * ptxpack_variant_parameter(row, "TILES", 0),
+                           .warps = ptxpack_variant_parameter(row, "WARPS", 1),
+                           .boxes = boxes_of(row),
+                           .stages = ptxpack_variant_parameter(row, "STAGES", 1)};
+    l->warps_k = l->warps / ptxpack_variant_parameter(row, "WARPS_N", 1);
+    ptxpack_status status = describe_box("a", l->rows, l->boxes, &l->a);
+    status = status == PTXPACK_OK ? describe_box("b", l->columns, l->boxes, &l->b) : status;
+    const int64_t sums = l->warps_k * l->rows * (l->columns + 4) * (int64_t)sizeof(float);
+    const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + 16) + sums + 16;
+    if (status != PTXPACK_OK)
+        return tile_refuse_row(row, "%s", ptxpack_detail(NULL));
+    if (row->threads != 32 * (l->warps + 1))
+        return tile_refuse_row(row, "threads is not 32 * (WARPS + 1)");
+    return bytes == row->shared_bytes
+               ? PTXPACK_OK
+               : tile_refuse_row(row, "shared_bytes is %d, its stages and sums take %lld", row->shared_bytes,
+                                 (long long)bytes);
+}
+
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    (void)layout;
+    gemm_build_symbols((const ptxpack_gemm_desc *)problem->desc, false, list);
+}
+
+/* Into `box` type, extents and strides of the problem's matrix: k is cut into 64s, which lie in a row. */
+static ptxpack_status map_of(const ptxpack_gemm_desc *d, const gemm_geometry *g, int matrix,
+                             ptxpack_tma_box *box)
+{
+    ptxpack_status status = ptxpack_gemm_wgmma_map(d, g, matrix, box);
+    box->global_dim[0] = BOX_K;
+    box->global_dim[2] = (uint64_t)(d->k / BOX_K);
+    box->global_strides[1] = BOX_K * BITS / 8;
+    return status;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    enum { EXTENT_LIMIT = INT32_MAX - 65536 };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    const int                most = (int)ptxpack_variant_parameter(row, "ROWS", 0);
+    const char              *missing = ptxpack_tensor_map_refusal(problem->handle);
+    ptxpack_tma_box          box = {.status = PTXPACK_OK};
+    if (missing != NULL)
+        snprintf(line, PLAN_LINE, "%s", missing);
+    else if (d->m > most)
+        snprintf(line, PLAN_LINE, "m is %d, more than %d", (int)d->m, most);
+    else if (g->batch > 1)
+        snprintf(line, PLAN_LINE, "batch: takes one product");
+    else if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
+        snprintf(line, PLAN_LINE, "order_a, order_b: takes A row-major and B column-major");
+    else if (d->k == 0 || d->k % BOX_K != 0)
+        snprintf(line, PLAN_LINE, "k is %d, no multiple of %d above 0", (int)d->k, (int)BOX_K);
+    else if (d->n % 8 != 0)
+        snprintf(line, PLAN_LINE, "n is %d, no multiple of 8", (int)d->n);
+    else if (d->n > EXTENT_LIMIT || d->k > EXTENT_LIMIT)
+        snprintf(line, PLAN_LINE, "takes extents up to %d", (int)EXTENT_LIMIT);
+    else if (map_of(d, g, GEMM_A, &box) != PTXPACK_OK || map_of(d, g, GEMM_B, &box) != PTXPACK_OK)
+        snprintf(line, PLAN_LINE, "%s", ptxpack_detail(NULL));
+    else
+        return NULL;
+    return line;
+}
+
+/* How a problem is cut: items of a tile, or of one of the parts of its k. */
+typedef struct cut {
+    int64_t tiles, splits, part_blocks, all_blocks, grid;
+    double  clocks;
+} cut;
+
+/* The clocks of the busiest block: its blocks of k at the speed of memory, or of the L2 cache, from which A comes, too; the ends of
+ * its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35
+ * products of 1 to 32 rows on an H200. */
+static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
+{
+    enum {
+        MEMORY = 19,
+        L2 = 27 /* bytes a clock and SM */,
+        END = 8 /* of a row of 16 columns */,
+        SHARE = 600,
+        MERGE = 3000,
+        BYTES = 2
+    };
+    const double tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
+    const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
+    const double k = (double)(BOX_K * boxes_of(row) * BYTES);
+    const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + (double)m) / L2;
+    const double item = (double)c->part_blocks * (memory > cache ? memory : cache) + END * rows * tiles;
+    return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
+           (c->splits > 1 ? MERGE : 0);
+}
+
+/* The number of parts that takes the least time. */
+static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
+{
+    enum { H200_SMS = 132, MOST_SPLITS = 16 };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const int64_t            sms = problem->sm_count > 0 ? problem->sm_count : H200_SMS;
+    const int64_t            blocks = divided_up(d->k, BOX_K * boxes_of(row));
+    cut                      best = {.clocks = -1};
+    for (int64_t splits = 1; splits <= MOST_SPLITS && splits <= blocks; splits++) {
+        cut c = {.tiles = divided_up(d->n, 16 * ptxpack_variant_parameter(row, "TILES", 1)),
+                 .part_blocks = divided_up(blocks, splits),
+                 .all_blocks = blocks};
+        c.splits = divided_up(blocks, c.part_blocks);
+        c.clocks = clocks_of(row, &c, d->m, sms);
+        c.grid = c.tiles * c.splits < sms ? c.tiles * c.splits : sms;
+        if (best.clocks < 0 || c.clocks < best.clocks)
+            best = c;
+    }
+    return best;
+}
+
+static double cost(const plan_problem *problem, const ptxpack_variant *row)
+{
+    return cut_of(problem, row).clocks;
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------- */
+static ptxpack_status encode_maps(const plan_problem *problem, const rows_tma_layout *l,
+                                  gemm_rows_tma_arguments *a)
+{
+    const int                    matrices[] = {GEMM_A, GEMM_B};
+    const ptxpack_tma_box *const boxes[] = {&l->a, &l->b};
+    argument_tensor_map *const   maps[] = {&a->map_a, &a->map_b};
+    ptxpack_status               status = PTXPACK_OK;
+    for (int i = 0; i < 2 && status == PTXPACK_OK; i++) {
+        ptxpack_tma_box box = *boxes[i];
+        status = map_of((const ptxpack_gemm_desc *)problem->desc, (const gemm_geometry *)problem->geometry,
+                        matrices[i], &box);
+        if (status != PTXPACK_OK)
+            return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[matrices[i]], &box, maps[i]);
+    }
+    return status;
+}
+
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
+{
+    enum { ELEMENT = sizeof(uint16_t), COUNTER = 4, ALIGNMENT = 16 };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_matrix       *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const rows_tma_layout   *l = (const rows_tma_layout *)layout;
+    const cut                c = cut_of(problem, row);
+    gemm_rows_tma_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.rows_tma;
+    a->c_line = x[GEMM_C].stride * ELEMENT;
+    a->d_line = x[GEMM_D].stride * ELEMENT;
+    a->m = d->m;
+    a->n = d->n;
+    a->splits = (int32_t)c.splits;
+    a->items = (int32_t)(c.tiles * c.splits);
+    a->part_blocks = (int32_t)c.part_blocks;
+    a->all_blocks = (int32_t)c.all_blocks;
+    head->grid[0] = (uint32_t)c.grid;
+    if (c.splits > 1) {
+        head->counters = (uint64_t)divided_up(c.tiles * COUNTER, ALIGNMENT) * ALIGNMENT;
+        head->workspace = head->counters +
+                          (uint64_t)(c.tiles * c.splits * l->rows * l->columns) * sizeof(float);
+    }
+    /* Offline nothing is launched: loading will report it. */
+    return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
+}
+
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    gemm_rows_tma_arguments    *a = (gemm_rows_tma_arguments *)arguments;
+    (void)grid;
+    a->c = b->c;
+    a->d = b->d;
+    a->bias = b->bias;
+    a->counters = b->workspace;
+    a->parts = b->workspace + head->counters;
+    a->alpha = b->alpha;
+    a->beta = b->beta;
+    a->early = (b->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+    ptxpack_status status = ptxpack_tensor_map_replace(head->handle, gemm_matrix_names[GEMM_A], b->a,
+                                                       &a->map_a);
+    return status == PTXPACK_OK
+               ? ptxpack_tensor_map_replace(head->handle, gemm_matrix_names[GEMM_B], b->b, &a->map_b)
+               : status;
+}
+
+static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
+const plan_method           gemm_rows_tma = {
+              .file = "gemm/rows_tma.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(gemm_rows_tma_arguments),
+              .layout_bytes = sizeof(rows_tma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = gemm_rows_corners,
+              .corner_count = GEMM_ROWS_CORNERS,
+};
