@@ -74,10 +74,10 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
  *   24    0.95   0.97    0.69   0.93
  *   32    0.90   0.99    0.66   1.01    0.78   0.99    0.67   0.88    0.75   0.97
  *   64    0.55   0.85    0.51   1.07    0.60   1.04    0.58   0.97                   0.51   0.80 */
-static bool yields(const plan_problem *problem)
+static size_t yields(const plan_problem *problem)
 {
     enum { HOPPER = 90, FEW = 16 };
-    return problem->caps.arch == HOPPER && ((const ptxpack_gemm_desc *)problem->desc)->m > FEW;
+    return problem->caps.arch == HOPPER && ((const ptxpack_gemm_desc *)problem->desc)->m > FEW ? 1 : 0;
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */

@@ -48,14 +48,15 @@ const char *plan_refusal(const plan_problem *p, const ptxpack_variant *row, char
 
 /* ---- survey ------------------------------------------------------------------------------------- */
 /* The place of the row's method among those of the operation, where the first that can take a problem does; twice, so that
- * there is one behind the next method for a method that yields to it. */
+ * there is one behind each for a method that yields to it. */
 static size_t rank_of(const plan_problem *p, const ptxpack_variant *row)
 {
     const plan_method *method = plan_method_of(row);
     size_t             rank = 0;
     while (p->op->by_method && p->op->methods[rank] != method)
         rank++;
-    return 2 * rank + (method->yields != NULL && method->yields(p) ? 3 : 0);
+    const size_t behind = method->yields != NULL ? method->yields(p) : 0;
+    return 2 * rank + (behind > 0 ? 2 * behind + 1 : 0);
 }
 
 static bool is_better(const plan_problem *p, const plan_candidate *c, const plan_candidate *best)

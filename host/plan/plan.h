@@ -85,8 +85,8 @@ struct plan_method {
     /* The time that the row would take, in a unit that is common to all rows that are compared.  NULL: the
      * first row is taken. */
     double (*cost)(const plan_problem *problem, const ptxpack_variant *row);
-    /* Of an operation whose first method that can take a problem takes it: whether the next one comes before this one.  NULL: no. */
-    bool (*yields)(const plan_problem *problem);
+    /* Of an operation whose first method that can take a problem takes it: how many of the next ones come before this one.  NULL: 0. */
+    size_t (*yields)(const plan_problem *problem);
     /* The symbols of the problem's build, besides those of the arguments.  NULL: none. */
     void (*symbols)(const plan_problem *problem, const void *layout, symbol_list *list);
     /* Set grid, workspace and arguments, except what comes with a launch.  If there is a driver, the handle's

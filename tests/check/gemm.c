@@ -37,7 +37,8 @@ static const struct size {
     {8, 8, 8, 1, false},          {3, 5, 7, 2, true},          {1, 1, 1, 1, true},
     {100, 40, 0, 2, true},        {260, 264, 40, 3, true},     {147, 304, 203, 2, true},
     {1, 304, 200, 1, true},       {9, 48, 4136, 1, true},      {30, 72, 2200, 1, true},
-    {64, 80, 1096, 1, true},
+    {64, 80, 1096, 1, true},      {5, 208, 2112, 1, true},     {13, 72, 1088, 1, true},
+    {27, 104, 2240, 1, true},
 };
 
 static const struct epilogue {
@@ -58,7 +59,7 @@ static const struct epilogue {
 enum {
     SIZES = sizeof sizes / sizeof sizes[0],
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
-    FEW_ROWS = SIZES - 4, /* from here on: for the kernels of few rows */
+    FEW_ROWS = SIZES - 7, /* from here on: for the kernels of few rows */
     DTYPES = sizeof dtypes / sizeof dtypes[0],
     ORDERS = 4,
     LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
@@ -87,7 +88,7 @@ static bool in_brief_matrix(const check *c, const gemm_case *a)
     bool partial = sizes[a->size].m == 150;
     if (a->size >= FEW_ROWS)
         return a->kind == NORMAL && a->layout == 1 && a->order == 1 &&
-               a->dtype == (a->size + a->epilogue) % DTYPES && (!c->quick || sizes[a->size].m == 9);
+               a->dtype == (a->size + a->epilogue) % DTYPES && (!c->quick || sizes[a->size].m == 9 || sizes[a->size].m == 5);
     /* columns in pairs of eight; each order, both types, with the bias and without it */
     if (sizes[a->size].m == 147)
         return epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && a->kind == NORMAL &&

@@ -3,8 +3,8 @@
  * Decoding   sequences of one length draw tokens with the example's server: its time of a step, from one token on the host to
  *            the next one.  The floor are the bytes that a step must read, its weights and the K and V of all sequences, at the
  *            speed of a reduction over memory in the same run
- * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are its products and its attention,
- *            each timed alone (rounds.h), so many times in a row as there are layers: clocks fall as in the model
+ * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
+ *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
  * Weights    all layers have the same numbers, in memory of their own */
 #include "model.h"
 
@@ -22,7 +22,7 @@
 enum {
     PAGE_ROWS = 64,
     REST_US = 20000,
-    PARTS = 5 /* of a layer: four products, the attention */
+    PRODUCTS = 4 /* of a layer */
 };
 
 static const model_shape shapes[] = {
@@ -182,15 +182,17 @@ static timing serve_random(bench *b, int slots, int chunk, int count, int prompt
 }
 
 /* ---- the floors -------------------------------------------------------------------------------------------- */
-/* The reduction is case 0; those behind it are the products of a layer for one prompt, and its attention. */
+/* The reduction is case 0; case 1 has the products of all layers for one prompt, and their attention. */
 typedef struct parts {
     bench                  *b;
     bench_rounds            timing;
     bench_memory            memory;
-    ptxpack_gemm_plan      *product[PARTS - 1];
+    ptxpack_gemm_plan      *product[PRODUCTS];
     ptxpack_attention_plan *attention;
-    uint64_t                in, out, roof, weight[PARTS - 1], workspace[PARTS];
+    uint64_t                in, out, roof, workspace[PRODUCTS + 1]; /* the last one is the attention's */
 } parts;
+
+static const int weight_of_product[PRODUCTS] = {Q, O, GATE, DOWN};
 
 typedef struct product_shape {
     int  n, k;
@@ -200,18 +202,17 @@ typedef struct product_shape {
 static product_shape product_of(const config *c, int index)
 {
     const int           q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim;
-    const product_shape all[PARTS - 1] = {{q + 2 * kv, c->hidden, false, false},
-                                          {c->hidden, q, false, true},
-                                          {2 * c->inner, c->hidden, true, false},
-                                          {c->hidden, c->inner, false, true}};
+    const product_shape all[PRODUCTS] = {{q + 2 * kv, c->hidden, false, false},
+                                         {c->hidden, q, false, true},
+                                         {2 * c->inner, c->hidden, true, false},
+                                         {c->hidden, c->inner, false, true}};
     return all[index];
 }
 
 static void open_products(parts *p, int tokens)
 {
     const model *m = &p->b->model;
-    for (int i = 0; i < PARTS - 1; i++) {
-        static const int  weight[PARTS - 1] = {Q, O, GATE, DOWN};
+    for (int i = 0; i < PRODUCTS; i++) {
         product_shape     s = product_of(&m->config, i);
         ptxpack_gemm_desc desc = {.size = sizeof desc,
                                   .dtype = m->dtype,
@@ -222,7 +223,6 @@ static void open_products(parts *p, int tokens)
                                   .has_c = s.residual,
                                   .activation = s.gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
         try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p->product[i]));
-        p->weight[i] = m->layers[0].part[weight[i]];
         p->workspace[i] = gpu_memory(&p->b->model.device, ptxpack_gemm_workspace(p->product[i]));
     }
 }
@@ -243,16 +243,16 @@ static void open_attention(parts *p, int tokens)
                                    .mask = PTXPACK_MASK_CAUSAL_TOP_LEFT};
     desc.q = desc.k = desc.v = (ptxpack_strides){0, row, c->head_dim};
     try_pack(&m->device, ptxpack_attention_plan_create(m->device.pack, &desc, &p->attention));
-    p->workspace[PARTS - 1] = gpu_memory(&p->b->model.device, ptxpack_attention_workspace(p->attention));
+    p->workspace[PRODUCTS] = gpu_memory(&p->b->model.device, ptxpack_attention_workspace(p->attention));
 }
 
-static void enqueue_product(const parts *p, size_t index)
+static void enqueue_product(const parts *p, size_t index, int layer)
 {
     ptxpack_gemm_buffers at = {.size = sizeof at,
                                .alpha = 1,
                                .beta = 1,
                                .a = p->in,
-                               .b = p->weight[index],
+                               .b = p->b->model.layers[layer].part[weight_of_product[index]],
                                .c = p->out,
                                .d = p->out,
                                .workspace = p->workspace[index]};
@@ -268,7 +268,7 @@ static void enqueue_attention(const parts *p)
                                     .k = k,
                                     .v = k + (uint64_t)(c->heads_kv * c->head_dim) * 2,
                                     .o = p->out,
-                                    .workspace = p->workspace[PARTS - 1]};
+                                    .workspace = p->workspace[PRODUCTS]};
     try_pack(&p->b->model.device, ptxpack_attention_launch(p->attention, &at, p->b->gpu->stream));
 }
 
@@ -278,11 +278,12 @@ static bool enqueue(void *context, size_t index)
     if (index == 0)
         return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
                                    p->b->work->roof_bytes);
-    for (int n = 0; n < p->b->config.layers; n++)
-        if (index == PARTS)
-            enqueue_attention(p);
-        else
-            enqueue_product(p, index - 1);
+    for (int layer = 0; layer < p->b->config.layers; layer++) {
+        enqueue_product(p, 0, layer);
+        enqueue_attention(p);
+        for (size_t i = 1; i < PRODUCTS; i++)
+            enqueue_product(p, i, layer);
+    }
     return true;
 }
 
@@ -301,20 +302,19 @@ static bool make_inputs(parts *p, int tokens)
     return ok && device_sync(p->b->gpu);
 }
 
-/* Times the reduction, and for `tokens` above 0 the parts of a layer, alone; into ms of each. */
-static bool time_parts(bench *b, int tokens, double ms[PARTS + 1])
+/* Times the reduction, and for `tokens` above 0 the parts of all layers: into ms of each. */
+static bool time_parts(bench *b, int tokens, double ms[2])
 {
-    const int layers = b->config.layers, launches[PARTS + 1] = {1, layers, layers, layers, layers, layers};
-    parts     p = {.b = b};
+    parts p = {.b = b};
     if (tokens > 0) {
         open_products(&p, tokens);
         open_attention(&p, tokens);
     }
     p.timing = (bench_rounds){.gpu = b->gpu,
-                              .count = tokens > 0 ? PARTS + 1 : 1,
+                              .count = tokens > 0 ? 2 : 1,
                               .rounds = b->settings->rounds,
                               .seed = (uint64_t)b->settings->seed,
-                              .launches_of = launches,
+                              .launches = 1,
                               .rest_us = REST_US,
                               .enqueue = enqueue,
                               .context = &p};
@@ -326,7 +326,7 @@ static bool time_parts(bench *b, int tokens, double ms[PARTS + 1])
     device_free(b->gpu, p.in);
     device_free(b->gpu, p.out);
     device_free(b->gpu, p.roof);
-    for (int i = 0; i < PARTS - 1; i++)
+    for (int i = 0; i < PRODUCTS; i++)
         ptxpack_gemm_plan_free(p.product[i]);
     ptxpack_attention_plan_free(p.attention);
     return ok;
@@ -380,7 +380,7 @@ static void print_row(const bench *b, const char *what, int batch, int tokens, d
 static bool decode_rows(bench *b)
 {
     const model_work *w = b->work;
-    double            ms[PARTS + 1];
+    double            ms[2];
     if (!time_parts(b, 0, ms))
         return false;
     for (int i = 0; i < w->batches.count; i++)
@@ -396,16 +396,13 @@ static bool decode_rows(bench *b)
 
 static bool prefill_rows(bench *b)
 {
-    double ms[PARTS + 1];
+    double ms[2];
     for (int i = 0; i < b->work->prompts.count; i++) {
         const int tokens = b->work->prompts.value[i];
-        double    floor_ms = 0;
         if (!time_parts(b, tokens, ms))
             return false;
-        for (int part = 1; part <= PARTS; part++)
-            floor_ms += ms[part] * b->config.layers;
         timing t = serve_random(b, 1, tokens, b->work->repeats, tokens, 1);
-        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, floor_ms);
+        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, ms[1]);
     }
     return true;
 }
