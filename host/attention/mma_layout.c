@@ -40,6 +40,14 @@ static void place_blocks(attention_mma_layout *l)
     l->shared_bytes = l->smem_v + tile;
 }
 
+/* Rows of blocks that become fragments in registers: they lie as they are in memory, each in its slot. */
+static void place_slots(attention_mma_layout *l)
+{
+    l->stage_bytes = l->block_n * l->slot;
+    l->smem_v = l->smem_k + l->stages * l->stage_bytes;
+    l->shared_bytes = l->smem_v + l->stages * l->stage_bytes;
+}
+
 /* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
  * chunks with the row's number.  The tile is such column blocks one after another.  Where K and V are bytes, Q's blocks
  * are as wide as theirs, so that one swizzle and one division of the threads serve both. */
@@ -75,7 +83,9 @@ static void place_tiles(attention_mma_layout *l)
     l->smem_k = ptxpack_cosize(&l->plain_q) * ELEMENT_BITS / 8;
     l->smem_v = l->smem_k + l->stages * l->stage_bytes;
     l->shared_bytes = l->smem_v + l->stages * l->stage_bytes;
-    if (l->blocks)
+    if (l->slot > 0)
+        place_slots(l);
+    else if (l->blocks)
         place_blocks(l);
 }
 
@@ -261,7 +271,8 @@ static void take_parameters(attention_mma_layout *l, const ptxpack_variant *row)
     l->mma_k = ptxpack_variant_parameter(row, "MMA_K", 0);
     l->rows = ptxpack_variant_parameter(row, "ROWS", 0);
     l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
-    l->blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS;
+    l->slot = ptxpack_variant_parameter(row, "KV_SLOT", 0);
+    l->blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS && l->slot == 0;
     l->kv_columns = attention_row_kv(row) == ATTENTION_KV_BYTES ? l->head_dim / 2 : l->head_dim;
 }
 

@@ -31,7 +31,8 @@ typedef struct attention_mma_layout {
     int64_t        head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
     int64_t        rows;       /* ROWS of attention/decode.ptx */
     int64_t        kv_columns; /* 16-bit elements of a row of K or V: half of head_dim where these are bytes */
-    bool           cp_async, blocks; /* blocks of q8_0, which become f16 in shared memory */
+    int64_t        slot; /* bytes between rows of blocks of q8_0 that become fragments in registers; else 0 */
+    bool           cp_async, blocks; /* other blocks of q8_0, which become f16 in shared memory */
     ptxpack_tiled_mma    mma;        /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
     ptxpack_swizzle      swizzle;    /* of all tiles, over elements: the one that removes all conflicts */
     ptxpack_layout       plain_q, plain_kv; /* (row, column) -> element of the tile */

@@ -24,10 +24,10 @@ static void report_accesses(plan *p, const attention_mma_layout *l)
     report_line(r, "\naccesses   (thread, step along rows, along columns) -> element before the swizzle");
     report_open(r, "accesses", '[');
     for (int id = 0; id < MMA_ACCESS_COUNT; id++) {
-        if (id == MMA_ACCESS_LOAD_KV && l->blocks)
-            continue; /* ptx/attention/bytes/q8_0.ptx says how blocks are copied and unpacked */
         const attention_mma_access *a = &l->access[id];
-        ptxpack_banks               banks = ptxpack_attention_mma_banks(l, (attention_mma_access_id)id);
+        if ((id == MMA_ACCESS_LOAD_KV && l->blocks) || (!a->of_q && l->slot > 0))
+            continue; /* ptx/attention/bytes: q8_0.ptx and q8_fragments.ptx say how blocks are copied and read */
+        ptxpack_banks banks = ptxpack_attention_mma_banks(l, (attention_mma_access_id)id);
         plan_report_access(p, a->name, a->atom, a->bytes, &a->offsets, &banks);
     }
     report_close(r);
@@ -66,14 +66,19 @@ static void report_layouts(plan *p, const void *layout)
     report                     *r = &p->out;
     report_open(r, "layouts", '{');
     plan_report_layout(p, "q", &l->q);
-    plan_report_layout(p, "kv", &l->kv);
+    if (l->slot == 0)
+        plan_report_layout(p, "kv", &l->kv);
+    else
+        report_int(r, "slot", l->slot);
     report_text(r, "atom", "%s", tile_mma_instruction(l->mma_k, p->attention.desc.dtype));
     plan_report_layout(p, "atoms", &l->mma.thr_layout_vmnk);
     plan_report_layout(p, "tile", &l->mma.permutation_mnk);
     report_close(r);
     report_line(r, "\nlayouts    (row, column) -> element");
     report_line(r, "  Q, O     {q}");
-    report_line(r, "  K, V     {kv}");
+    report_line(r, l->slot == 0
+                       ? "  K, V     {kv}"
+                       : "  K, V     rows of blocks, {slot} bytes apart: ptx/attention/bytes/q8_fragments.ptx");
     report_line(r, l->mma_k == 8 ? "  MMA      {atom}, two for 16 k, atoms {atoms}, tile {tile}"
                                  : "  MMA      {atom}, atoms {atoms}, tile {tile}");
     report_accesses(p, l);

@@ -308,6 +308,70 @@ static void test_conflicts_without_swizzle(void **state)
     for_every_row(conflicts_without);
 }
 
+/* ---- slots ---------------------------------------------------------------------------------------- */
+/* Passes of shared memory for an access of `bytes` from each of 32 lanes: of 8 bytes by half warps. */
+static int passes(const int64_t at[32], int64_t bytes)
+{
+    const int lanes = bytes > 4 ? 16 : 32;
+    int       sum = 0;
+    for (int first = 0; first < 32; first += lanes) {
+        int most = 0;
+        for (int64_t bank = 0; bank < 32; bank++) {
+            int64_t words[32];
+            int     count = 0;
+            for (int i = first; i < first + lanes; i++)
+                for (int64_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; word++) {
+                    bool seen = word % 32 != bank;
+                    for (int k = 0; k < count; k++)
+                        seen = seen || words[k] == word;
+                    if (!seen)
+                        words[count++] = word;
+                }
+            most = count > most ? count : most;
+        }
+        sum += most;
+    }
+    return sum;
+}
+
+/* The loads of K of ptx/attention/bytes/q8_fragments.ptx: `from` bytes into a row, `apart` from lane to lane of a key. */
+static int key_passes(int64_t slot, int64_t from, int64_t apart, int64_t bytes)
+{
+    int64_t at[32];
+    for (int64_t lane = 0; lane < 32; lane++) {
+        const int64_t key = lane / 4, place = key % 4 * 2 + key / 4;
+        at[lane] = place * slot + from + lane % 4 * apart;
+    }
+    return passes(at, bytes);
+}
+
+static void test_slots(void **state)
+{
+    (void)state;
+    size_t                      count, tested = 0;
+    const ptxpack_variant      *rows = ptxpack_variants(&count);
+    static attention_mma_layout l;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t slot = ptxpack_variant_parameter(&rows[i], "KV_SLOT", 0);
+        if (slot == 0)
+            continue;
+        if (ptxpack_attention_decode_layout(&rows[i], &l) != PTXPACK_OK)
+            fail_msg("%s", ptxpack_detail(NULL));
+        assert_true(!l.blocks && l.slot == slot && slot % 16 == 0);
+        assert_true(slot >= (int64_t)ptxpack_dtype_span(PTXPACK_Q8_0, (size_t)l.head_dim));
+        assert_int_equal(l.stage_bytes, l.block_n * slot);
+        assert_int_equal(l.smem_v - l.smem_k, l.stages * l.stage_bytes);
+        assert_int_equal(l.shared_bytes - l.smem_v, l.stages * l.stage_bytes);
+        assert_int_equal(l.smem_k % 16, 0);
+        assert_true(l.smem_k >= 4 * l.rows * l.head_dim);
+        assert_int_equal(key_passes(slot, 0, 8, 8), 2);
+        assert_int_equal(key_passes(slot, 8, 8, 4), 2);
+        assert_int_equal(key_passes(slot, 36, 4, 4), 1);
+        tested++;
+    }
+    assert_true(tested > 0);
+}
+
 /* ---- errors --------------------------------------------------------------------------------------- */
 static void expect_refusal(ptxpack_variant row, const char *why)
 {
@@ -349,7 +413,7 @@ int main(void)
         cmocka_unit_test(test_tiles),        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_ldmatrix),     cmocka_unit_test(test_accumulators),
         cmocka_unit_test(test_no_conflicts), cmocka_unit_test(test_conflicts_without_swizzle),
-        cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_slots),        cmocka_unit_test(test_bad_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
