@@ -405,8 +405,12 @@ ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verd
     gemm_row       *rows = (gemm_row *)calloc(count, sizeof *rows);
     double         *value = (double *)calloc(count, 2 * n * sizeof *value);
     gemm_reference *reference = NULL;
-    const gemm_inputs inputs = {p->matrix[GEMM_A], p->matrix[GEMM_B], p->matrix[GEMM_C],
-                                p->bias,           p->alpha,          p->beta};
+    const gemm_inputs inputs = {.a = p->matrix[GEMM_A],
+                                .b = p->matrix[GEMM_B],
+                                .c = p->matrix[GEMM_C],
+                                .bias = p->bias,
+                                .alpha = p->alpha,
+                                .beta = p->beta};
     ptxpack_status    status = rows == NULL || value == NULL
                                    ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
                                    : gemm_reference_open(&p->desc, &inputs, &reference);
