@@ -161,8 +161,12 @@ static void report_problem(plan *p)
     const ptxpack_gemm_desc *d = &p->gemm.desc;
     report                  *r = &p->out;
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
-    report_text(r, ".operands", "%s%s", d->dtype_ab == PTXPACK_E4M3 ? ", A and B e4m3, scales: " : "",
-                d->dtype_ab == PTXPACK_E4M3 ? gemm_scales_name(d->scales) : "");
+    report_text(r, ".operands", "%s", "");
+    if (d->dtype_ab == PTXPACK_E4M3) {
+        report_text(r, "dtype_ab", "%s", ptxpack_dtype_name(d->dtype_ab));
+        report_text(r, "scales", "%s", gemm_scales_name(d->scales));
+        report_text(r, ".operands", ", A and B e4m3, scales of %s", gemm_scales_name(d->scales));
+    }
     report_int(r, "m", d->m);
     report_int(r, "n", d->n);
     report_int(r, "k", d->k);
