@@ -166,8 +166,7 @@ static void open_table(bench *b, const bench_settings *s)
         json_open("rows", '[');
     } else {
         if (s->dtype_ab != 0)
-            printf("A and B %s, scales of %s; D ", ptxpack_dtype_name(s->dtype_ab),
-                   gemm_scales_name(s->scales));
+            printf("A and B %s (scales: %s), D ", ptxpack_dtype_name(s->dtype_ab), gemm_scales_name(s->scales));
         printf(
             "%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| m = n = k | A | B | ptxpack | ms | kernel |\n"
             "|---|---|---|---|---|---|\n",

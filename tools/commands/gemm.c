@@ -96,8 +96,7 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     if (!s->json) {
         printf("problem   %s", ptxpack_dtype_name(d->dtype));
         if (d->dtype_ab == PTXPACK_E4M3)
-            printf(", A and B e4m3 with scales of %s%s", d->scales == PTXPACK_SCALES_TENSOR ? "the " : "",
-                   gemm_scales_name(d->scales));
+            printf(", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
         printf(", m %d, n %d, k %d, batch %d, A %s-major, B %s-major", (int)d->m, (int)d->n, (int)d->k,
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",

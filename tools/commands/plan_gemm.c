@@ -165,7 +165,7 @@ static void report_problem(plan *p)
     if (d->dtype_ab == PTXPACK_E4M3) {
         report_text(r, "dtype_ab", "%s", ptxpack_dtype_name(d->dtype_ab));
         report_text(r, "scales", "%s", gemm_scales_name(d->scales));
-        report_text(r, ".operands", ", A and B e4m3, scales of %s", gemm_scales_name(d->scales));
+        report_text(r, ".operands", ", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
     }
     report_int(r, "m", d->m);
     report_int(r, "n", d->n);

@@ -320,7 +320,7 @@ static bool read_scales(const gemm_settings *s, gemm_problem *p, int matrix, con
     const size_t count = p->geometry.scale[matrix].bytes / sizeof(float);
     bool         ok = npy_read(path, &array, line) || REFUSE("%s", line);
     ok = ok && ((array.type == NPY_F32 && array.count == count) ||
-                REFUSE("%s: it must have %zu scales of float32", path, count));
+                REFUSE("%s: it must hold float32, one for each scale: %zu", path, count));
     if (ok)
         memcpy(p->scale[matrix], array.data, count * sizeof(float));
     npy_free(&array);
