@@ -31,15 +31,16 @@ def divided_up(a, b):
 
 
 def scales_of(kind, shape):
-    """Of A and B, as ptxpack has them: row-major."""
+    """Of A and B as ptxpack has them, row-major, and the same as PyTorch wants them: of blocks those of A column by column."""
     m, n, k = shape
     of_a, of_b = {"tensor": ((1,), (1,)), "lines": ((m, 1), (n, 1)),
                   "blocks": ((m, divided_up(k, BLOCK)), (divided_up(n, BLOCK), divided_up(k, BLOCK)))}[kind]
-    return tuple(torch.rand(shape, device="cuda") + 0.5 for shape in (of_a, of_b))
+    a, b = (torch.rand(lines, device="cuda") + 0.5 for lines in (of_a, of_b))
+    return a, b, a.T.contiguous().T if kind == "blocks" else a, b if kind == "tensor" else b.T
 
 
 def input_sets(shape, kind, options):
-    """a, b, d, scale_a, scale_b."""
+    """a, b, d, and scales as scales_of returns them."""
     m, n, k = shape
     sets = []
     for _ in range(max(2, min(16, divided_up(gemm.L2_BYTES, m * k + k * n + 2 * m * n)))):
@@ -49,18 +50,14 @@ def input_sets(shape, kind, options):
     return sets
 
 
-def cublas(kind, fast):
-    def run(a, b, d, scale_a, scale_b):
-        if kind == "blocks":  # A's lie column by column
-            scale_a = scale_a.T.contiguous().T
-        if kind != "tensor":
-            scale_b = scale_b.T
+def cublas(fast):
+    def run(a, b, d, _a, _b, scale_a, scale_b):
         return torch._scaled_mm(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=d.dtype, use_fast_accum=fast, out=d)
     return run
 
 
 def ours(pack, plan, scratch):
-    def run(a, b, d, scale_a, scale_b):
+    def run(a, b, d, scale_a, scale_b, *_):
         pack.launch(plan, scratch, a, b, None, d, None, scale_a, scale_b)
         return d
     return run
@@ -74,8 +71,8 @@ def candidates(pack, shape, kind, sets, options):
     runs = {"ptxpack": ours(pack, plan, scratch)}
     for name, fast in (("cuBLAS", False), ("cuBLAS fast", True)):
         try:
-            cublas(kind, fast)(*sets[0])
-            runs[name] = cublas(kind, fast)
+            cublas(fast)(*sets[0])
+            runs[name] = cublas(fast)
         except (RuntimeError, ValueError) as why:
             print(f"# {name}, {kind}: {str(why).splitlines()[0][:150]}")
     return runs, used
@@ -90,7 +87,7 @@ def scaled(lines, scales):
 
 def error_of(run, kind, inputs):
     """Over 64 rows."""
-    a, b, d, scale_a, scale_b = inputs
+    a, b, d, scale_a, scale_b = inputs[:5]
     d.fill_(float("nan"))
     out = run(*inputs)
     rows = torch.randint(0, a.shape[0], (64,), device="cuda")
