@@ -2,10 +2,10 @@
 #include "check.h"
 
 enum {
-    PAIRED = 16,
-    ELEMENT = 2,
-    ALIGNMENT = 16
-}; /* elements; bytes, which lines and matrices begin at multiples of */
+    PAIRED = 16,   /* columns */
+    ELEMENT = 2,   /* bytes */
+    ALIGNMENT = 16 /* bytes, multiples of which lines and matrices begin at */
+};
 static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
 
 const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
@@ -147,26 +147,28 @@ static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, 
     return PTXPACK_OK;
 }
 
-/* `lines` rows of A or columns of B. */
-static gemm_scale scale_of(const ptxpack_gemm_desc *d, int32_t batch, const gemm_matrix *x, int64_t lines)
+/* Of `lines` rows of A or columns of B, or blocks of columns. */
+static ptxpack_status resolve_scale(const ptxpack_gemm_desc *d, const char *name, int64_t lines,
+                                    const gemm_geometry *g, int matrix, gemm_scale *s, char *line)
 {
-    gemm_scale s = {.line = 1, .optional = d->scales == PTXPACK_SCALES_TENSOR};
+    const bool optional = d->scales == PTXPACK_SCALES_TENSOR, shared = g->matrix[matrix].batch == 0;
+    *s = (gemm_scale){.line = 1, .optional = optional};
     if (d->scales == PTXPACK_SCALES_BLOCKS)
-        s.line = divided_up(d->k, PTXPACK_SCALE_BLOCK);
-    const int64_t count = s.optional ? 1 : lines * s.line;
-    s.batch = s.optional || x->batch == 0 ? 0 : count;
-    s.bytes = (uint64_t)((s.batch != 0 ? batch : 1) * count) * sizeof(float);
-    return s;
+        s->line = divided_up(d->k, PTXPACK_SCALE_BLOCK);
+    const int64_t count = optional ? 1 : lines * s->line, matrices = optional || shared ? 1 : g->batch;
+    s->batch = matrices > 1 ? count : 0;
+    s->bytes = (uint64_t)matrices * (uint64_t)count * sizeof(float);
+    return check_span(name, (double)matrices * (double)count, line);
 }
 
-static void resolve_scales(const ptxpack_gemm_desc *d, gemm_geometry *g)
+static ptxpack_status resolve_scales(const ptxpack_gemm_desc *d, gemm_geometry *g, char *line)
 {
-    const bool blocks = d->scales == PTXPACK_SCALES_BLOCKS;
+    const int64_t of_b = d->scales == PTXPACK_SCALES_BLOCKS ? divided_up(d->n, PTXPACK_SCALE_BLOCK) : d->n;
     if (d->dtype_ab != PTXPACK_E4M3)
-        return;
-    g->scale[GEMM_A] = scale_of(d, g->batch, &g->matrix[GEMM_A], d->m);
-    g->scale[GEMM_B] = scale_of(d, g->batch, &g->matrix[GEMM_B],
-                                blocks ? divided_up(d->n, PTXPACK_SCALE_BLOCK) : d->n);
+        return PTXPACK_OK;
+    ptxpack_status status = resolve_scale(d, "scale_a", d->m, g, GEMM_A, &g->scale[GEMM_A], line);
+    return status == PTXPACK_OK ? resolve_scale(d, "scale_b", of_b, g, GEMM_B, &g->scale[GEMM_B], line)
+                                : status;
 }
 
 ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE])
@@ -179,9 +181,7 @@ ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++)
         if (i != GEMM_C || desc->has_c)
             status = resolve_matrix(desc, out->batch, i, &out->matrix[i], line);
-    if (status == PTXPACK_OK)
-        resolve_scales(desc, out);
-    return status;
+    return status == PTXPACK_OK ? resolve_scales(desc, out, line) : status;
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */

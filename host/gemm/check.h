@@ -23,10 +23,10 @@ typedef struct gemm_matrix {
 /* The scales of A, or of B: zeros where there are none. */
 typedef struct gemm_scale {
     int64_t
-             line; /* floats from a row of A, or from the scales of columns of B, to the next; with blocks as many as blocks of k */
-    int64_t  batch; /* floats from a matrix's to the next one's; 0: the same for all, or one */
-    uint64_t bytes; /* of all */
-    bool     optional;
+        line; /* floats of a row of A, or of a column or a block of columns of B: with blocks, of k, else 1 */
+    int64_t  batch;    /* floats from a matrix's to the next one's; 0: the same for all, or one */
+    uint64_t bytes;    /* of all */
+    bool     optional; /* the address may be 0 */
 } gemm_scale;
 
 typedef struct gemm_geometry {

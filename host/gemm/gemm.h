@@ -36,9 +36,8 @@ typedef enum ptxpack_activation {
  *   PTXPACK_SCALES_LINES    scale_a[row], scale_b[column]; of each matrix there are m, n
  *   PTXPACK_SCALES_BLOCKS   scale_a[row][i / 128], scale_b[column / 128][i / 128]; of each matrix there are
  *                           m x (k / 128, rounded up), and n / 128 times k / 128, both rounded up
- * Of a batch the scales of one matrix follow those of the one before; if all products have one A, or one B, it has
- * scales once.  The tensor cores keep 13 bits after the point of a sum of e4m3: so the sums of each 128 of k are added in
- * f32. */
+ * In a batch the scales of a matrix follow those of the matrix before, and an A or a B of all products has scales once.
+ * Tensor cores keep only 13 bits after the point of a sum of e4m3: the sums of each 128 of k are added in f32. */
 typedef enum ptxpack_gemm_scales {
     PTXPACK_SCALES_TENSOR,
     PTXPACK_SCALES_LINES,

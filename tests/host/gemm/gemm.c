@@ -81,6 +81,9 @@ static void strides_are_checked(void **state)
     REFUSED("a: its strides span", d.m = INT32_MAX, d.stride_a = (int64_t)1 << 45);
     REFUSED("d: its strides span", d.batch = INT32_MAX, d.batch_a = d.batch_b = d.batch_c = -1,
             d.batch_d = (int64_t)1 << 45);
+    REFUSED("scale_a: its strides span", d.m = d.k = 1 << 20, d.batch = INT32_MAX, d.batch_a = 16,
+            d.batch_b = d.batch_c = -1, d.n = 8, d.dtype_ab = PTXPACK_E4M3, d.scales = PTXPACK_SCALES_BLOCKS,
+            d.order_b = PTXPACK_COLUMN_MAJOR);
     REFUSED("batch_d: D cannot be", d.batch_d = -1);
     REFUSED("batch_d: 8 makes matrices overlap", d.batch_d = 8);
     REFUSED("batch_d: 24 makes matrices overlap", d.batch_d = 24, d.stride_d = 64);
