@@ -7,7 +7,8 @@
 #include "loader/build/preload_work.h"
 #include "host/plan/plan.h"
 
-extern const plan_op merge_op, gemm_op, vector_op;
+extern const plan_op     merge_op, gemm_op, vector_op;
+extern const plan_struct gemm_desc_struct;
 
 typedef struct preloaded {
     const plan_op *op;
@@ -83,10 +84,11 @@ ptxpack_status ptxpack_preload_attention_merge(ptxpack_preloading               
 
 ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading, const ptxpack_gemm_desc *desc)
 {
-    if (desc == NULL || desc->size != sizeof *desc)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "desc.size is not sizeof(ptxpack_gemm_desc), %zu",
-                            sizeof *desc);
-    return preload(&gemm_op, preloading, desc);
+    ptxpack_gemm_desc whole;
+    char              line[PLAN_LINE];
+    ptxpack_status    status = plan_whole(&gemm_desc_struct, desc, &whole, line);
+    return status == PTXPACK_OK ? preload(&gemm_op, preloading, &whole)
+                                : ptxpack_fail(NULL, status, "%s", line);
 }
 
 ptxpack_status ptxpack_preload_vector(ptxpack_preloading *preloading, ptxpack_dtype dtype)

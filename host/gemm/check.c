@@ -1,14 +1,31 @@
 /* check.c - every check of a GEMM's descriptor and of the addresses of a launch. */
 #include "check.h"
 
-enum { UNIT = 8, PAIRED = 16, ELEMENT = 2, ALIGNMENT = 16 }; /* elements that strides are multiples of; bytes */
-static const int64_t STRIDE_LIMIT = (int64_t)1 << 46;        /* elements: sums of a few stay far below 2^63 */
+enum {
+    PAIRED = 16,   /* columns */
+    ELEMENT = 2,   /* bytes */
+    ALIGNMENT = 16 /* bytes, multiples of which lines and matrices begin at */
+};
+static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
 
 const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
 
 #define REFUSE(...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
 /* ---- the descriptor ----------------------------------------------------------------------------------- */
+static ptxpack_status check_operand_type(const ptxpack_gemm_desc *d, char *line)
+{
+    if (d->dtype_ab != 0 && d->dtype_ab != d->dtype && d->dtype_ab != PTXPACK_E4M3)
+        return REFUSE("dtype_ab %d is none of 0, dtype and PTXPACK_E4M3", (int)d->dtype_ab);
+    if ((unsigned)d->scales > PTXPACK_SCALES_BLOCKS)
+        return REFUSE("scales %d are none", (int)d->scales);
+    if (d->scales != PTXPACK_SCALES_TENSOR && d->dtype_ab != PTXPACK_E4M3)
+        return REFUSE("scales: only dtype_ab PTXPACK_E4M3 has any");
+    if (d->scales == PTXPACK_SCALES_BLOCKS && d->k == 0)
+        return REFUSE("k is 0, and scales are of blocks of k");
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
 {
     if (d == NULL)
@@ -29,40 +46,44 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
     if (d->activation == PTXPACK_ACTIVATION_SWIGLU && (d->n % PAIRED != 0 || d->has_c))
         return d->has_c ? REFUSE("has_c: there is no C with SwiGLU")
                         : REFUSE("n is %d, with SwiGLU no multiple of %d", (int)d->n, PAIRED);
-    return PTXPACK_OK;
+    return check_operand_type(d, line);
 }
 
 /* A matrix as lines, with the strides of the descriptor. */
 static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
 {
-    const bool a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
+    const bool    a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
+    const int64_t element = (int64_t)ptxpack_dtype_bytes(gemm_operand_type(d));
     const gemm_matrix all[GEMM_MATRICES] = {
-        {a_column ? d->k : d->m, a_column ? d->m : d->k, d->stride_a, d->batch_a, 0},
-        {b_column ? d->n : d->k, b_column ? d->k : d->n, d->stride_b, d->batch_b, 0},
-        {d->m, d->n, d->stride_c, d->batch_c, 0},
-        {d->m, gemm_columns(d), d->stride_d, d->batch_d, 0},
+        {a_column ? d->k : d->m, a_column ? d->m : d->k, d->stride_a, d->batch_a, element, 0},
+        {b_column ? d->n : d->k, b_column ? d->k : d->n, d->stride_b, d->batch_b, element, 0},
+        {d->m, d->n, d->stride_c, d->batch_c, ELEMENT, 0},
+        {d->m, gemm_columns(d), d->stride_d, d->batch_d, ELEMENT, 0},
     };
     return all[matrix];
 }
 
-static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
+/* Elements, a multiple of which each stride is. */
+static int64_t unit_of(const gemm_matrix *x) { return ALIGNMENT / x->element; }
+static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* The stride of a single line means nothing. */
 static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *line)
 {
+    const int64_t unit = unit_of(x);
     if (x->lines <= 1) {
-        x->stride = x->length > 0 ? rounded_up(x->length) : UNIT;
+        x->stride = x->length > 0 ? divided_up(x->length, unit) * unit : unit;
         return PTXPACK_OK;
     }
     bool packed = x->stride == 0;
     x->stride = packed ? x->length : x->stride;
-    if (x->stride % UNIT != 0)
+    if (x->stride % unit != 0)
         return REFUSE("stride_%s: %s%lld is not a multiple of %d", name, packed ? "packed, " : "",
-                      (long long)x->stride, UNIT);
+                      (long long)x->stride, (int)unit);
     if (x->stride < x->length || x->stride >= STRIDE_LIMIT)
         return REFUSE("stride_%s: %lld is %s", name, (long long)x->stride,
                       x->stride < x->length ? "less than the elements between" : "2^46 or more");
-    x->stride = x->stride > 0 ? x->stride : UNIT; /* with k 0 there are no elements */
+    x->stride = x->stride > 0 ? x->stride : unit; /* with k 0 there are no elements */
     return PTXPACK_OK;
 }
 
@@ -81,9 +102,9 @@ static ptxpack_status resolve_batch(const char *name, int32_t batch, gemm_matrix
         return PTXPACK_OK;
     }
     x->batch = packed ? span : x->batch;
-    if (x->batch % UNIT != 0)
+    if (x->batch % unit_of(x) != 0)
         return REFUSE("batch_%s: %s%lld is not a multiple of %d", name, packed ? "packed, " : "",
-                      (long long)x->batch, UNIT);
+                      (long long)x->batch, (int)unit_of(x));
     if (x->batch < 0 || x->batch >= STRIDE_LIMIT)
         return REFUSE("batch_%s: %lld is %s", name, (long long)x->batch,
                       x->batch < 0 ? "negative, and not -1" : "2^46 or more");
@@ -121,9 +142,33 @@ static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, 
     if (status != PTXPACK_OK)
         return status;
     if (x.lines > 0 && x.length > 0)
-        x.bytes = (uint64_t)((batch - 1) * x.batch + (x.lines - 1) * x.stride + x.length) * ELEMENT;
+        x.bytes = (uint64_t)((batch - 1) * x.batch + (x.lines - 1) * x.stride + x.length) * (uint64_t)x.element;
     *out = x;
     return PTXPACK_OK;
+}
+
+/* Of `lines` rows of A or columns of B, or blocks of columns. */
+static ptxpack_status resolve_scale(const ptxpack_gemm_desc *d, const char *name, int64_t lines,
+                                    const gemm_geometry *g, int matrix, gemm_scale *s, char *line)
+{
+    const bool optional = d->scales == PTXPACK_SCALES_TENSOR, shared = g->matrix[matrix].batch == 0;
+    *s = (gemm_scale){.line = 1, .optional = optional};
+    if (d->scales == PTXPACK_SCALES_BLOCKS)
+        s->line = divided_up(d->k, PTXPACK_SCALE_BLOCK);
+    const int64_t count = optional ? 1 : lines * s->line, matrices = optional || shared ? 1 : g->batch;
+    s->batch = matrices > 1 ? count : 0;
+    s->bytes = (uint64_t)matrices * (uint64_t)count * sizeof(float);
+    return check_span(name, (double)matrices * (double)count, line);
+}
+
+static ptxpack_status resolve_scales(const ptxpack_gemm_desc *d, gemm_geometry *g, char *line)
+{
+    const int64_t of_b = d->scales == PTXPACK_SCALES_BLOCKS ? divided_up(d->n, PTXPACK_SCALE_BLOCK) : d->n;
+    if (d->dtype_ab != PTXPACK_E4M3)
+        return PTXPACK_OK;
+    ptxpack_status status = resolve_scale(d, "scale_a", d->m, g, GEMM_A, &g->scale[GEMM_A], line);
+    return status == PTXPACK_OK ? resolve_scale(d, "scale_b", of_b, g, GEMM_B, &g->scale[GEMM_B], line)
+                                : status;
 }
 
 ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE])
@@ -136,13 +181,14 @@ ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++)
         if (i != GEMM_C || desc->has_c)
             status = resolve_matrix(desc, out->batch, i, &out->matrix[i], line);
-    return status;
+    return status == PTXPACK_OK ? resolve_scales(desc, out, line) : status;
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */
 typedef struct range {
     const char *name;
     uint64_t    address, bytes; /* 0 bytes: not looked at */
+    uint64_t    alignment;
 } range;
 
 static ptxpack_status check_range(const range *r, char *line)
@@ -151,9 +197,9 @@ static ptxpack_status check_range(const range *r, char *line)
         return PTXPACK_OK;
     if (r->address == 0)
         return REFUSE("%s is null", r->name);
-    if (r->address % ALIGNMENT != 0)
+    if (r->address % r->alignment != 0)
         return REFUSE("%s: address 0x%llx is not a multiple of %d bytes", r->name,
-                      (unsigned long long)r->address, ALIGNMENT);
+                      (unsigned long long)r->address, (int)r->alignment);
     if (r->address + r->bytes < r->address)
         return REFUSE("%s: address 0x%llx plus its %llu bytes wraps around", r->name,
                       (unsigned long long)r->address, (unsigned long long)r->bytes);
@@ -173,18 +219,28 @@ static bool same_places(const gemm_geometry *g)
     return c->stride == d->stride && c->batch == d->batch;
 }
 
+static range range_of_scale(const char *name, uint64_t address, const gemm_scale *s)
+{
+    return (range){name, address, s->optional && address == 0 ? 0 : s->bytes,
+                   s->optional ? sizeof(float) : ALIGNMENT};
+}
+
 ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_gemm_buffers *b,
                                           char line[PLAN_LINE])
 {
-    enum { D = 4, RANGES = 5 };
+    enum { D = 6, RANGES = 7 };
     if (b == NULL)
         return REFUSE("buffers is NULL");
     if (b->size != sizeof *b)
         return REFUSE("buffers.size is %u; sizeof(ptxpack_gemm_buffers) is %zu", (unsigned)b->size, sizeof *b);
     const range ranges[RANGES] = {
-        {"a", b->a, g->matrix[GEMM_A].bytes}, {"b", b->b, g->matrix[GEMM_B].bytes},
-        {"c", b->c, g->matrix[GEMM_C].bytes}, {"bias", b->bias, g->bias_bytes},
-        {"d", b->d, g->matrix[GEMM_D].bytes},
+        {"a", b->a, g->matrix[GEMM_A].bytes, ALIGNMENT},
+        {"b", b->b, g->matrix[GEMM_B].bytes, ALIGNMENT},
+        {"c", b->c, g->matrix[GEMM_C].bytes, ALIGNMENT},
+        {"bias", b->bias, g->bias_bytes, ALIGNMENT},
+        range_of_scale("scale_a", b->scale_a, &g->scale[GEMM_A]),
+        range_of_scale("scale_b", b->scale_b, &g->scale[GEMM_B]),
+        {"d", b->d, g->matrix[GEMM_D].bytes, ALIGNMENT},
     };
     for (int i = 0; i < RANGES; i++) {
         ptxpack_status status = check_range(&ranges[i], line);

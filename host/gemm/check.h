@@ -14,16 +14,33 @@ extern const char *const gemm_matrix_names[GEMM_MATRICES]; /* "a", ... */
 /* One matrix of `lines` lines of `length` elements side by side: rows where it is row-major, else columns. */
 typedef struct gemm_matrix {
     int64_t  lines, length;
-    int64_t  stride; /* elements from a line to the next: a multiple of 8 and at least `length`, always */
-    int64_t  batch;  /* elements from a matrix to the next: a multiple of 8; 0: the same for all, or one */
-    uint64_t bytes;  /* from the first element to the end of the last, of all matrices; 0 when k is 0 */
+    int64_t  stride;  /* elements from a line to the next: a multiple of 8 and at least `length`, always */
+    int64_t  batch;   /* elements from a matrix to the next: a multiple of 8; 0: the same for all, or one */
+    int64_t  element; /* bytes of one; where it is 1, the multiples are of 16 */
+    uint64_t bytes;   /* from the first element to the end of the last, of all matrices; 0 when k is 0 */
 } gemm_matrix;
+
+/* The scales of A, or of B: zeros where there are none. */
+typedef struct gemm_scale {
+    int64_t
+        line; /* floats of a row of A, or of a column or a block of columns of B: with blocks, of k, else 1 */
+    int64_t  batch;    /* floats from a matrix's to the next one's; 0: the same for all, or one */
+    uint64_t bytes;    /* of all */
+    bool     optional; /* the address may be 0 */
+} gemm_scale;
 
 typedef struct gemm_geometry {
     gemm_matrix matrix[GEMM_MATRICES]; /* C: zeros where there is none */
+    gemm_scale  scale[2];              /* GEMM_A, GEMM_B */
     int32_t     batch;                 /* 1 or more */
     uint64_t    bias_bytes;            /* 0: there is none */
 } gemm_geometry;
+
+/* The type of A and B. */
+static inline ptxpack_dtype gemm_operand_type(const ptxpack_gemm_desc *desc)
+{
+    return desc->dtype_ab != 0 ? desc->dtype_ab : desc->dtype;
+}
 
 /* The columns of D. */
 static inline int32_t gemm_columns(const ptxpack_gemm_desc *desc)

@@ -2,9 +2,9 @@
 #include "gemm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "host/plan/memory.h"
-#include "host/plan/calls.h"
 #include "op.h"
 
 void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *list)
@@ -26,12 +26,15 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
 
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
-    return plan_row_takes(row, ((const ptxpack_gemm_desc *)desc)->dtype);
+    return plan_row_takes(row, gemm_operand_type((const ptxpack_gemm_desc *)desc));
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_gemm_desc *)desc)->dtype));
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
+    const ptxpack_dtype      operands = gemm_operand_type(d);
+    snprintf(text, size, operands != d->dtype ? "dtype %s, dtype_ab %s" : "dtype %s",
+             ptxpack_dtype_name(d->dtype), ptxpack_dtype_name(operands));
 }
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
@@ -45,6 +48,31 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
                : status;
 }
 
+static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
+
+/* Of e4m3: the index counts f16 and bf16, the scales, C, the bias and the activations; the last ones are those of SwiGLU, and
+ * a row without it has the first ones again. */
+enum { FP8_PLAIN_BUILDS = 96, FP8_BUILDS = 108 };
+static void build_fp8(const ptxpack_variant *row, unsigned index, ptxpack_gemm_desc *d, char *name, size_t size)
+{
+    static const char *const scales[] = {"", " scaled lines", " scaled blocks"};
+    const bool               swiglu = index >= FP8_PLAIN_BUILDS && index < FP8_BUILDS && gemm_wgmma_gates(row);
+    const unsigned           rest = index % FP8_PLAIN_BUILDS / 6;
+    *d = (ptxpack_gemm_desc){.size = sizeof *d,
+                             .dtype = index % 2 == 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                             .m = 1024,
+                             .n = 1024,
+                             .k = 1024,
+                             .order_b = PTXPACK_COLUMN_MAJOR,
+                             .has_c = !swiglu && (rest & 2) != 0,
+                             .has_bias = (rest & 1) != 0,
+                             .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU : (ptxpack_activation)(rest >> 2),
+                             .dtype_ab = PTXPACK_E4M3,
+                             .scales = (ptxpack_gemm_scales)(index / 2 % 3)};
+    snprintf(name, size, " %s%s%s%s%s", ptxpack_dtype_name(d->dtype), scales[d->scales], d->has_c ? " + C" : "",
+             d->has_bias ? " + bias" : "", activations[d->activation]);
+}
+
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
  * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again, and
  * those of few rows have one order, and n a multiple of 8. */
@@ -52,27 +80,30 @@ enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
-    const bool               gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
-    const bool               swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool               rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
-    const unsigned           plain = index >= PLAIN_BUILDS ? index & 3 : index;
-    const unsigned           rest = rows ? (plain & 0x3c) | 2 : plain;
-    const ptxpack_gemm_desc  d = {.size = sizeof d,
-                                  .dtype = dtype,
-                                  .m = 1024,
-                                  .n = rest >> 6 != 0 ? 1020 : 1024,
-                                  .k = 1024,
-                                  .order_a = (ptxpack_order)(rest & 1),
-                                  .order_b = (ptxpack_order)(rest >> 1 & 1),
-                                  .has_c = (rest & 4) != 0,
-                                  .has_bias = bias,
-                                  .stride_b = 1024,
-                                  .stride_c = 1024,
-                                  .stride_d = 1024,
-                                  .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU
-                                                       : (ptxpack_activation)(rest >> 4 & 3)};
-    const char               a = d.order_a == PTXPACK_COLUMN_MAJOR ? 'c' : 'r',
+    const bool              gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
+    const bool              swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const bool              rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
+    const unsigned          plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned          rest = rows ? (plain & 0x3c) | 2 : plain;
+    const ptxpack_gemm_desc d = {.size = sizeof d,
+                                 .dtype = dtype,
+                                 .m = 1024,
+                                 .n = rest >> 6 != 0 ? 1020 : 1024,
+                                 .k = 1024,
+                                 .order_a = (ptxpack_order)(rest & 1),
+                                 .order_b = (ptxpack_order)(rest >> 1 & 1),
+                                 .has_c = (rest & 4) != 0,
+                                 .has_bias = bias,
+                                 .stride_b = 1024,
+                                 .stride_c = 1024,
+                                 .stride_d = 1024,
+                                 .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU
+                                                      : (ptxpack_activation)(rest >> 4 & 3)};
+    if (dtype == PTXPACK_E4M3) {
+        build_fp8(row, index, (ptxpack_gemm_desc *)out, name, size);
+        return;
+    }
+    const char a = d.order_a == PTXPACK_COLUMN_MAJOR ? 'c' : 'r',
                b = d.order_b == PTXPACK_COLUMN_MAJOR ? 'c' : 'r';
     if (corner)
         snprintf(name, size, " %c%c%s", a, b,
@@ -86,19 +117,28 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     *(ptxpack_gemm_desc *)out = d;
 }
 
-/* What comes with a launch; before `launch` was there it ended there. */
+/* Before `dtype_ab` was there it ended there. */
+const plan_struct gemm_desc_struct = {
+    .name = "desc",
+    .type = "ptxpack_gemm_desc",
+    .size = sizeof(ptxpack_gemm_desc),
+    .older = {offsetof(ptxpack_gemm_desc, dtype_ab)},
+};
+/* What comes with a launch; it ended before `launch`, and before the scales. */
 static const plan_struct buffers_struct = {
     .name = "buffers",
     .type = "ptxpack_gemm_buffers",
     .size = sizeof(ptxpack_gemm_buffers),
-    .older = {offsetof(ptxpack_gemm_buffers, launch)},
+    .older = {offsetof(ptxpack_gemm_buffers, launch), offsetof(ptxpack_gemm_buffers, scale_a)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma, &gemm_rows, &gemm_wgmma, &gemm_mma};
+static const plan_method *const methods[] = {&gemm_rows_tma, &gemm_rows, &gemm_wgmma, &gemm_wgmma_fp8,
+                                             &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");
+_Static_assert(sizeof(ptxpack_gemm_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 const plan_op gemm_op = {
     .name = "gemm",
     .methods = methods,
@@ -119,7 +159,41 @@ const plan_op gemm_op = {
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */
-PLAN_CALLS(ptxpack_gemm, gemm_op, ptxpack_gemm_launch)
+ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
+                                     ptxpack_gemm_plan **plan)
+{
+    ptxpack_gemm_desc whole;
+    plan_head        *made;
+    char              line[PLAN_LINE];
+    if (plan == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
+    *plan = NULL;
+    ptxpack_status status = plan_whole(&gemm_desc_struct, desc, &whole, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    status = plan_create(&gemm_op, handle, &whole, row, &made);
+    *plan = (ptxpack_gemm_plan *)made;
+    return status;
+}
+
+ptxpack_status ptxpack_gemm_plan_create(ptxpack *handle, const ptxpack_gemm_desc *desc,
+                                        ptxpack_gemm_plan **plan)
+{
+    return ptxpack_gemm_plan_row(handle, desc, NULL, plan);
+}
+
+void ptxpack_gemm_plan_free(ptxpack_gemm_plan *plan) { free(plan); }
+
+const ptxpack_kernel *ptxpack_gemm_kernel(const ptxpack_gemm_plan *plan)
+{
+    return plan != NULL ? plan->head.kernel : NULL;
+}
+
+ptxpack_status ptxpack_gemm_launch(const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *buffers,
+                                   struct CUstream_st *stream)
+{
+    return plan_launch((const plan_head *)plan, buffers, stream);
+}
 
 size_t ptxpack_gemm_workspace(const ptxpack_gemm_plan *plan)
 {

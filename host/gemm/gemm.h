@@ -1,10 +1,12 @@
-/* gemm.h - D = activation(alpha A B + beta C + bias) on matrices in half precision, with sums in f32.
+/* gemm.h - D = activation(alpha A B + beta C + bias) on matrices in half precision, with sums in f32; A and B may be e4m3,
+ * with scales.
  *
  * A is m x k, B is k x n, and C and D are m x n (with SwiGLU D is m x n / 2).  The contracts are those of attention.h: a plan does all that
  * is slow, and threads may share it.  A launch only fills arguments and launches, and it can be captured in a
  * CUDA graph.  Device memory belongs to the caller.  The kernels are ptx/gemm/wgmma.ptx (sm_90a), ptx/gemm/mma.ptx
  * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
- * up to 16) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace.  C11 and C++; this header needs no CUDA header. */
+ * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
+ * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a).  C11 and C++; this header needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>
@@ -28,21 +30,40 @@ typedef enum ptxpack_activation {
     PTXPACK_ACTIVATION_SWIGLU
 } ptxpack_activation;
 
+/* What an element of A, and one of B, of PTXPACK_E4M3 means: itself times a scale, a float in device memory.  Element
+ * (row, i) of A and (i, column) of B have the scales
+ *   PTXPACK_SCALES_TENSOR   scale_a[0], scale_b[0]; where the address is 0, that is 1
+ *   PTXPACK_SCALES_LINES    scale_a[row], scale_b[column]; of each matrix there are m, n
+ *   PTXPACK_SCALES_BLOCKS   scale_a[row][i / 128], scale_b[column / 128][i / 128]; of each matrix there are
+ *                           m x (k / 128, rounded up), and n / 128 times k / 128, both rounded up
+ * In a batch the scales of a matrix follow those of the matrix before, and an A or a B of all products has scales once.
+ * Tensor cores keep only 13 bits after the point of a sum of e4m3: the sums of each 128 of k are added in f32. */
+typedef enum ptxpack_gemm_scales {
+    PTXPACK_SCALES_TENSOR,
+    PTXPACK_SCALES_LINES,
+    PTXPACK_SCALES_BLOCKS
+} ptxpack_gemm_scales;
+enum { PTXPACK_SCALE_BLOCK = 128 };
+
 typedef struct ptxpack_gemm_desc {
-    uint32_t      size;             /* = sizeof(ptxpack_gemm_desc) */
+    uint32_t      size;             /* = sizeof(ptxpack_gemm_desc); an older one is fine */
     ptxpack_dtype dtype;            /* of A, B, C, D and bias: PTXPACK_F16 or PTXPACK_BF16 */
     int32_t       m, n, k;          /* m and n are 1 or more, k is 0 or more */
     int32_t       batch;            /* the number of products; 0 counts as 1 */
     ptxpack_order order_a, order_b; /* C and D are row-major */
-    /* Elements from a line to the next: multiples of 8.  0 means that the lines are packed.  The stride of a
+    /* Elements from a line to the next: multiples of 8, of e4m3 of 16.  0 means that the lines are packed.  The stride of a
      * matrix with only one line is ignored. */
     int64_t stride_a, stride_b, stride_c, stride_d;
-    /* Elements from a matrix to the next: multiples of 8.  0 means that the matrices are packed, and -1 means
+    /* Elements from a matrix to the next: multiples of 8, of e4m3 of 16.  0 means that the matrices are packed, and -1 means
      * one matrix for the whole batch (not for D). */
     int64_t            batch_a, batch_b, batch_c, batch_d;
     bool               has_c;    /* add beta C, for any beta */
     bool               has_bias; /* add n values, one for each column, the same for all rows and matrices */
     ptxpack_activation activation;
+    /* Of A and B; 0: as dtype.  PTXPACK_E4M3 needs a row-major A, a column-major B, and an n that is a multiple of 8; with
+     * scales of blocks k is 1 or more. */
+    ptxpack_dtype       dtype_ab;
+    ptxpack_gemm_scales scales; /* of PTXPACK_E4M3; otherwise 0 */
 } ptxpack_gemm_desc;
 
 typedef struct ptxpack_gemm_buffers {
@@ -59,6 +80,8 @@ typedef struct ptxpack_gemm_buffers {
     uint64_t workspace;
     uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_B (loader.h) */
     uint32_t reserved; /* 0 */
+    /* Device addresses of floats (ptxpack_gemm_scales), multiples of 16 bytes, of PTXPACK_SCALES_TENSOR of 4. */
+    uint64_t scale_a, scale_b;
 } ptxpack_gemm_buffers;
 
 /* Check `desc`, choose the kernel, compile it or find its machine code, and load it.  *plan belongs to the

@@ -1,6 +1,6 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
- * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c that of ptx/gemm/wgmma.ptx,
+ * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c those of ptx/gemm/wgmma.ptx and ptx/gemm/wgmma_fp8.ptx,
  * and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx and rows.ptx, which come first: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
@@ -11,10 +11,11 @@
 #include "wgmma_args.h"
 
 typedef union gemm_arguments {
-    gemm_mma_arguments      mma;
-    gemm_wgmma_arguments    wgmma;
-    gemm_rows_arguments     rows;
-    gemm_rows_tma_arguments rows_tma;
+    gemm_mma_arguments       mma;
+    gemm_wgmma_arguments     wgmma;
+    gemm_wgmma_fp8_arguments wgmma_fp8;
+    gemm_rows_arguments      rows;
+    gemm_rows_tma_arguments  rows_tma;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -24,7 +25,8 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma, gemm_rows, gemm_rows_tma;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma;
+extern const plan_struct gemm_desc_struct;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,

@@ -43,7 +43,7 @@ static void fill_panels(gemm_reference *r, int64_t matrix)
             size_t at = place_of(&r->geometry.matrix[GEMM_B], d->order_b == PTXPACK_COLUMN_MAJOR, matrix, row,
                                  column);
             to[((size_t)(column / PANEL) * k + (size_t)row) * PANEL + (size_t)(column % PANEL)] =
-                ptxpack_element(d->dtype, r->inputs.b, at);
+                ptxpack_element(gemm_operand_type(d), r->inputs.b, at);
         }
 }
 
@@ -83,6 +83,39 @@ void gemm_reference_close(gemm_reference *r)
     free(r);
 }
 
+/* ---- scales ----------------------------------------------------------------------------------------- */
+static int64_t matrix_of(const gemm_matrix *x, int32_t batch) { return x->batch == 0 ? 0 : batch; }
+
+/* Of row `row` of A at block `block` of k. */
+static double row_scale(const gemm_reference *r, int32_t batch, int64_t row, int64_t block)
+{
+    const gemm_scale *s = &r->geometry.scale[GEMM_A];
+    const float      *scales = r->inputs.scale_a;
+    if (s->bytes == 0 || scales == NULL)
+        return 1;
+    scales += matrix_of(&r->geometry.matrix[GEMM_A], batch) * s->batch;
+    return (double)(s->optional ? scales[0] : scales[row * s->line + (s->line > 1 ? block : 0)]);
+}
+
+/* Of a column of B, unless its scales are of blocks. */
+static double column_scale(const gemm_reference *r, int32_t batch, int64_t column)
+{
+    const gemm_scale *s = &r->geometry.scale[GEMM_B];
+    const float      *scales = r->inputs.scale_b;
+    if (s->bytes == 0 || scales == NULL || r->desc.scales == PTXPACK_SCALES_BLOCKS)
+        return 1;
+    return (
+        double)scales[matrix_of(&r->geometry.matrix[GEMM_B], batch) * s->batch + (s->optional ? 0 : column)];
+}
+
+/* Of a block of B. */
+static double block_scale(const gemm_reference *r, int32_t batch, int64_t column, int64_t block)
+{
+    const gemm_scale *s = &r->geometry.scale[GEMM_B];
+    return (double)r->inputs.scale_b[matrix_of(&r->geometry.matrix[GEMM_B], batch) * s->batch +
+                                     column / PTXPACK_SCALE_BLOCK * s->line + block];
+}
+
 /* ---- the epilogue ----------------------------------------------------------------------------------- */
 typedef struct estimate {
     double value, error;
@@ -110,12 +143,14 @@ static estimate activate(ptxpack_activation activation, estimate x)
     return x;
 }
 
+/* `cut` is what tensor cores may have cut off. */
 static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t column, double sum,
-                       double magnitude)
+                       double magnitude, double cut)
 {
     const ptxpack_gemm_desc *d = &r->desc;
-    double product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude, value = product;
-    double error = terms * ((double)d->k / 4 + 2) * 0x1p-23;
+    double factor = r->inputs.alpha * column_scale(r, row->batch, column), product = factor * sum;
+    double terms = fabs(factor) * magnitude, value = product;
+    double error = fabs(factor) * cut + terms * ((double)d->k / 4 + 2) * 0x1p-23;
     if (d->has_c) {
         double c = r->inputs.beta * (double)ptxpack_element(d->dtype, r->inputs.c,
                                                             place_of(&r->geometry.matrix[GEMM_C], false,
@@ -153,8 +188,8 @@ bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double err
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
-/* sum[r] = a[r][0..k) * b[0..k)[8] for GROUP rows of a, and magnitude[r] the same of |a| and |b|. */
-static void multiply(const double *a, const float *b, size_t k, panel_sum sum[GROUP],
+/* sum[r] = a[r][0..k) * b[0..k)[8] for GROUP rows of a, `stride` apart, and magnitude[r] the same of |a| and |b|. */
+static void multiply(const double *a, size_t stride, const float *b, size_t k, panel_sum sum[GROUP],
                      panel_sum magnitude[GROUP])
 {
     for (int r = 0; r < GROUP; r++)
@@ -165,9 +200,33 @@ static void multiply(const double *a, const float *b, size_t k, panel_sum sum[GR
         panel_sum wide = __builtin_convertvector(row, panel_sum);
         panel_sum positive = (panel_sum)((panel_bits)wide & INT64_MAX);
         for (int r = 0; r < GROUP; r++) {
-            double x = a[(size_t)r * k + i];
+            double x = a[(size_t)r * stride + i];
             sum[r] += wide * x;
             magnitude[r] += positive * fabs(x);
+        }
+    }
+}
+
+/* The same of e4m3, and cut[r]: what tensor cores may cut off. */
+static void multiply_e4m3(const double *a, const float *b, size_t k, panel_sum sum[GROUP],
+                          panel_sum magnitude[GROUP], panel_sum cut[GROUP])
+{
+    enum {
+        STEP = 32,
+        CUTS = STEP + 4 /* the sum before, and the one after, which is less than twice as large; a reserve */
+    };
+    panel_sum block[GROUP], now[GROUP], size[GROUP];
+    for (int r = 0; r < GROUP; r++)
+        sum[r] = magnitude[r] = cut[r] = block[r] = (panel_sum){0};
+    for (size_t i = 0; i < k; i += STEP) {
+        multiply(a + i, k, b + i * PANEL, k - i < STEP ? k - i : STEP, now, size);
+        for (int r = 0; r < GROUP; r++) {
+            block[r] = i % PTXPACK_SCALE_BLOCK == 0 ? (panel_sum){0} : block[r];
+            for (int c = 0; c < PANEL; c++)
+                cut[r][c] += CUTS * 0x1p-13 * fmax(fabs(block[r][c]), size[r][c]);
+            block[r] += now[r];
+            sum[r] += now[r];
+            magnitude[r] += size[r];
         }
     }
 }
@@ -181,7 +240,37 @@ typedef struct row_job {
     atomic_bool           no_memory;
 } row_job;
 
-/* Rows [first, first + count), at most GROUP, of one matrix; `a` has room for their A. */
+/* A of GROUP rows, with its scales; a short group repeats its last row. */
+static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, double *a)
+{
+    const size_t k = (size_t)r->desc.k;
+    for (int i = 0; i < GROUP; i++)
+        for (size_t j = 0; j < k; j++) {
+            const gemm_row *row = &rows[i < count ? i : count - 1];
+            a[(size_t)i * k + j] = ptxpack_element(gemm_operand_type(&r->desc), r->inputs.a,
+                                                   place_of(&r->geometry.matrix[GEMM_A],
+                                                            r->desc.order_a == PTXPACK_COLUMN_MAJOR, row->batch,
+                                                            row->row, (int64_t)j)) *
+                                   row_scale(r, row->batch, row->row, (int64_t)j / PTXPACK_SCALE_BLOCK);
+        }
+}
+
+/* The same times the scales of B's blocks from `column` on. */
+static const double *scale_rows(const gemm_reference *r, int32_t batch, int64_t column, const double *a,
+                                double *scaled)
+{
+    const size_t k = (size_t)r->desc.k;
+    if (r->desc.scales != PTXPACK_SCALES_BLOCKS)
+        return a;
+    for (size_t j = 0; j < k && column % PTXPACK_SCALE_BLOCK == 0; j++) {
+        const double scale = block_scale(r, batch, column, (int64_t)j / PTXPACK_SCALE_BLOCK);
+        for (size_t i = 0; i < GROUP; i++)
+            scaled[i * k + j] = a[i * k + j] * scale;
+    }
+    return scaled;
+}
+
+/* Rows [first, first + count), at most GROUP, of one matrix; `a` has room for their A, and for it with scales. */
 static void compute_group(const row_job *job, size_t first, int count, double *a)
 {
     const gemm_reference *r = job->reference;
@@ -190,20 +279,19 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     size_t                columns = (size_t)gemm_columns(&r->desc);
     bool                  swiglu = r->desc.activation == PTXPACK_ACTIVATION_SWIGLU;
     size_t                matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
-    for (int i = 0; i < GROUP; i++) /* a short group repeats its last row */
-        for (size_t j = 0; j < k; j++) {
-            const gemm_row *row = &rows[i < count ? i : count - 1];
-            a[(size_t)i * k + j] = ptxpack_element(r->desc.dtype, r->inputs.a,
-                                                   place_of(&r->geometry.matrix[GEMM_A],
-                                                            r->desc.order_a == PTXPACK_COLUMN_MAJOR, row->batch,
-                                                            row->row, (int64_t)j));
-        }
+    take_rows(r, rows, count, a);
     for (size_t panel = 0; panel < r->panels; panel++) {
-        panel_sum sum[GROUP], magnitude[GROUP];
-        multiply(a, r->b + (matrix * r->panels + panel) * k * PANEL, k, sum, magnitude);
+        panel_sum     sum[GROUP], magnitude[GROUP], cut[GROUP] = {{0}};
+        const double *scaled = scale_rows(r, rows[0].batch, (int64_t)(panel * PANEL), a, a + GROUP * k);
+        const float  *b = r->b + (matrix * r->panels + panel) * k * PANEL;
+        if (gemm_operand_type(&r->desc) == PTXPACK_E4M3)
+            multiply_e4m3(scaled, b, k, sum, magnitude, cut);
+        else
+            multiply(scaled, k, b, k, sum, magnitude);
         for (int i = 0; i < count; i++)
             for (size_t c = panel * PANEL; c < n && c < (panel + 1) * PANEL; c++) {
-                estimate e = finish(r, &rows[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL]);
+                estimate e = finish(r, &rows[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL],
+                                    cut[i][c % PANEL]);
                 size_t   at = (first + (size_t)i) * columns + (swiglu ? panel / 2 * PANEL + c % PANEL : c);
                 if (swiglu && panel % 2 != 0) /* the gate is there already */
                     e = gated((estimate){job->value[at], job->error[at]}, e);
@@ -218,7 +306,7 @@ static void *run_rows(void *context)
     row_job              *job = (row_job *)context;
     const gemm_reference *r = job->reference;
     size_t                first;
-    double               *a = (double *)calloc(GROUP, ((size_t)r->desc.k + 1) * sizeof *a);
+    double               *a = (double *)calloc(2 * GROUP, ((size_t)r->desc.k + 1) * sizeof *a);
     if (a == NULL) {
         atomic_store(&job->no_memory, true);
         return NULL;

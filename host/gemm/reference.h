@@ -9,10 +9,12 @@
 
 typedef struct gemm_reference gemm_reference;
 
-/* Host memory with the strides of the descriptor; c and bias are read only if the descriptor has them. */
+/* Host memory with the strides of the descriptor; c, bias and scales are read only if the descriptor has them.  A scale of a
+ * tensor may be NULL. */
 typedef struct gemm_inputs {
-    const void *a, *b, *c, *bias;
-    float       alpha, beta;
+    const void  *a, *b, *c, *bias;
+    float        alpha, beta;
+    const float *scale_a, *scale_b;
 } gemm_inputs;
 
 /* A row of one D. */
@@ -31,6 +33,8 @@ void           gemm_reference_close(gemm_reference *reference); /* NULL is allow
  *
  * error   tensor cores add 4 to 16 products at a time to a sum and cut off what f32 cannot hold: at most
  *         k/4 + 2 times 2^-23 of the sum of |a b|.  The epilogue rounds a few times, 2^-22 of all its terms.
+ *         Of e4m3 they cut off more: in each step of 32 k the sum so far and 32 products lose less than 2^-13 of the
+ *         largest of them each, and so does their sum.  After 128 k the next sum begins from 0.
  *         An activation multiplies that by its greatest slope; GELU adds the error of tanh.approx, 2^-11 of it.
  *
  *   PTXPACK_E_MEMORY */

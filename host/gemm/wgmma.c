@@ -1,4 +1,4 @@
-/* wgmma.c - the method of the rows of ptx/gemm/wgmma.ptx. */
+/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx and, for A and B of e4m3, of ptx/gemm/wgmma_fp8.ptx. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -12,6 +12,14 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     gemm_build_symbols(desc, desc->n % 8 != 0, list);
     gemm_wgmma_symbols((const gemm_wgmma_layout *)layout, desc->order_a == PTXPACK_COLUMN_MAJOR,
                        desc->order_b == PTXPACK_COLUMN_MAJOR, list);
+}
+
+static void symbols_fp8(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    symbols(problem, layout, list);
+    gemm_wgmma_row_symbols((const gemm_wgmma_layout *)layout, list);
+    symbol_add(list, "SCALES", ((const ptxpack_gemm_desc *)problem->desc)->scales);
+    symbol_add(list, "SCALE_BLOCK", PTXPACK_SCALE_BLOCK);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
@@ -38,7 +46,11 @@ static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_
 }
 
 /* ---- tiles -------------------------------------------------------------------------------------------- */
-enum { BLOCK_K = 64 };
+/* The k of a block: 128 bytes. */
+static int64_t block_k_of(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? TILE_BOX_ROW : TILE_BOX_ROW / 2;
+}
 
 /* Tiles of clusters. */
 typedef struct tile_counts {
@@ -58,7 +70,7 @@ static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_de
         .m = divided_up(d->m, cluster_m * ptxpack_variant_parameter(row, "BLOCK_M", 1)),
         .n = divided_up(d->n, cluster_n * ptxpack_variant_parameter(row, "BLOCK_N", 1)),
         .cluster = cluster_m * cluster_n * cluster_k,
-        .k_blocks = d->k > 0 ? divided_up(d->k, cluster_k * BLOCK_K) : 1,
+        .k_blocks = d->k > 0 ? divided_up(d->k, cluster_k * block_k_of(row)) : 1,
     };
     t.total = t.m * t.n <= INT32_MAX ? t.m * t.n * g->batch : INT64_MAX;
     return t;
@@ -107,6 +119,20 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return NULL;
 }
 
+static const char *refusal_fp8(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    enum { UNIT = 8 };
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    if (desc->order_a != PTXPACK_ROW_MAJOR || desc->order_b != PTXPACK_COLUMN_MAJOR)
+        snprintf(line, PLAN_LINE, "order_%c: takes e4m3 of a row-major A and a column-major B",
+                 desc->order_a != PTXPACK_ROW_MAJOR ? 'a' : 'b');
+    else if (desc->n % UNIT != 0)
+        snprintf(line, PLAN_LINE, "n is %d, no multiple of %d", (int)desc->n, UNIT);
+    else
+        return refusal(problem, row, line);
+    return line;
+}
+
 /* Offline a row is only chosen, as for an H200. */
 static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
@@ -126,13 +152,19 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile
- * is that of its blocks of k plus the work that does not overlap with the next tile.  A block of k needs
- * block_m block_n block_k / 2048 clocks of the tensor cores, which reach SPEED percent of that speed if all SMs
+ * is that of its blocks of k plus the work that does not overlap with the next tile.  A block of k, 128 bytes, needs
+ * block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs
  * are busy.  It also needs its bytes from L2, some of which the blocks of the cluster share.  The blocks of one
  * SM share both. */
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
-    enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };
+    enum {
+        BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
+        L2_BYTES = 64 /* a clock and SM */,
+        FILL = 3500,
+        STORE = 3000,
+        EXCHANGE = 8500
+    };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
     double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
     double      cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
@@ -146,9 +178,9 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
         places -= places / 10; /* the rest of a group of SMs does not hold a whole cluster */
     int64_t held = places < 1 ? 1 : places < t.total ? places : t.total;
     double  rounds = (double)divided_up(t.total, held);
-    double  bytes = 2 * BLOCK_K * (m / cluster_n + n / cluster_m);
+    double  bytes = TILE_BOX_ROW * (m / cluster_n + n / cluster_m);
     double  share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double  arithmetic = m * n * BLOCK_K / FMAS / speed;
+    double  arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
     double  block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
     double  exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
     return FILL + rounds * ((double)t.k_blocks * block + exchange + STORE * m * n / (128 * 256));
@@ -170,14 +202,14 @@ static int64_t group_of(const ptxpack_variant *row, const tile_counts *t, int64_
 }
 
 static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, const gemm_geometry *g,
-                         const tile_counts *t, int64_t group)
+                         const tile_counts *t, int64_t block_k, int64_t group)
 {
-    enum { ELEMENT = 2 };
+    const int64_t element = g->matrix[GEMM_D].element;
     a->m = d->m;
     a->n = d->n;
-    a->stride_d = ELEMENT * g->matrix[GEMM_D].stride;
-    a->batch_d = ELEMENT * g->matrix[GEMM_D].batch;
-    a->k_begin = d->k > 0 ? 0 : BLOCK_K;
+    a->stride_d = element * g->matrix[GEMM_D].stride;
+    a->batch_d = element * g->matrix[GEMM_D].batch;
+    a->k_begin = d->k > 0 ? 0 : (int32_t)block_k;
     a->k_blocks = (int32_t)t->k_blocks;
     a->tiles_m = (int32_t)t->m;
     a->group_m = (int32_t)group;
@@ -197,12 +229,24 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     gemm_wgmma_arguments    *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma;
     tile_counts              t = count_tiles(row, desc, g);
     int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
-    fill_numbers(a, desc, g, &t, group_of(row, &t, clusters));
+    fill_numbers(a, desc, g, &t, block_k_of(row), group_of(row, &t, clusters));
     head->grid[0] = (uint32_t)(clusters * t.cluster);
     /* Offline nothing is launched: loading will report it. */
     return ptxpack_driver_table(problem->handle) == NULL
                ? PTXPACK_OK
                : encode_maps(problem, (const gemm_wgmma_layout *)layout, a);
+}
+
+/* The arguments of both kernels begin alike. */
+static ptxpack_status fill_fp8(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                               plan_head *head)
+{
+    const gemm_scale         *scale = ((const gemm_geometry *)problem->geometry)->scale;
+    gemm_wgmma_fp8_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_fp8;
+    a->scales_a = (int64_t)sizeof(float) * scale[GEMM_A].batch;
+    a->scales_b = (int64_t)sizeof(float) * scale[GEMM_B].batch;
+    a->scale_k = (int32_t)scale[GEMM_A].line;
+    return fill(problem, row, layout, head);
 }
 
 /* ---- the launch --------------------------------------------------------------------------------------- */
@@ -228,12 +272,30 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     return status;
 }
 
+static ptxpack_status address_fp8(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    gemm_wgmma_fp8_arguments *a = (gemm_wgmma_fp8_arguments *)arguments;
+    a->scale_a = ((const ptxpack_gemm_buffers *)buffers)->scale_a;
+    a->scale_b = ((const ptxpack_gemm_buffers *)buffers)->scale_b;
+    return address(head, buffers, arguments, grid);
+}
+
 static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 {
     return ptxpack_gemm_wgmma_layout(row, (gemm_wgmma_layout *)layout);
 }
 
+/* bf16 and f16 bare, with all that an epilogue can do, and SwiGLU; each with scales of another kind. */
+static const uint16_t corners_fp8[] = {0, 3, 4, 66, 69, 70, 96, 105, 106};
+static size_t         corners_fp8_of(const ptxpack_variant *row)
+{
+    enum { OF_SWIGLU = 3 };
+    const size_t count = sizeof corners_fp8 / sizeof corners_fp8[0];
+    return gemm_wgmma_gates(row) ? count : count - OF_SWIGLU;
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
+static const argument_field fields_fp8[] = ARGUMENT_FIELDS(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
 const plan_method           gemm_wgmma = {
               .file = "gemm/wgmma.ptx",
               .fields = fields,
@@ -249,4 +311,20 @@ const plan_method           gemm_wgmma = {
               .corners = gemm_corners,
               .corner_count = GEMM_CORNERS,
               .corners_of = corners_of,
+};
+const plan_method gemm_wgmma_fp8 = {
+    .file = "gemm/wgmma_fp8.ptx",
+    .fields = fields_fp8,
+    .field_count = sizeof fields_fp8 / sizeof fields_fp8[0],
+    .argument_bytes = sizeof(gemm_wgmma_fp8_arguments),
+    .layout_bytes = sizeof(gemm_wgmma_layout),
+    .derive = derive,
+    .refusal = refusal_fp8,
+    .cost = cost,
+    .symbols = symbols_fp8,
+    .fill = fill_fp8,
+    .address = address_fp8,
+    .corners = corners_fp8,
+    .corner_count = sizeof corners_fp8 / sizeof corners_fp8[0],
+    .corners_of = corners_fp8_of,
 };

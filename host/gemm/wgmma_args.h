@@ -30,4 +30,19 @@
     X(S, float,               beta,         "ARG_BETA")
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
+
+/* Those of ptx/gemm/wgmma_fp8.ptx: the same, and the scales. */
+/* clang-format off */
+#define GEMM_WGMMA_FP8_ARGUMENTS(X, S)                                                                                    \
+    GEMM_WGMMA_ARGUMENTS(X, S)                                                                                            \
+    X(S, uint64_t,            scale_a,      "ARG_SCALE_A")      /* device addresses; of a tensor's scale: or 0 */         \
+    X(S, uint64_t,            scale_b,      "ARG_SCALE_B")                                                                \
+    X(S, int64_t,             scales_a,     "ARG_SCALES_A")     /* bytes from a matrix's to the next one's */             \
+    X(S, int64_t,             scales_b,     "ARG_SCALES_B")                                                               \
+    X(S, int32_t,             scale_k,      "ARG_SCALE_K")      /* blocks of k that have scales */
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
+_Static_assert(offsetof(gemm_wgmma_fp8_arguments, scale_a) ==
+                   offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
+               "the arguments of both kernels begin alike");
 #endif

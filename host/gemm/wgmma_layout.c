@@ -8,11 +8,12 @@
 #include "host/plan/tensor_map.h"
 
 enum {
-    ELEMENT = 2,
-    SUM = 4,  /* bytes */
+    ELEMENT = 2, /* bytes of one of C, D and bias */
+    SUM = 4,
     RANK = 3, /* of maps: along a line, from line to line, batch */
     BITS = 8 * ELEMENT,
     BOX_COLUMNS = TILE_BOX_ROW / ELEMENT,
+    GROUP_ROWS = 8, /* after which the swizzle repeats */
 };
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
@@ -21,7 +22,10 @@ static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
     memset(l, 0, sizeof *l);
     l->block_m = ptxpack_variant_parameter(row, "BLOCK_M", 0);
     l->block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0);
-    l->block_k = BOX_COLUMNS;
+    l->element = ptxpack_variant_parameter(row, "FP8", 0) != 0 ? 1 : ELEMENT;
+    l->block_k = TILE_BOX_ROW / l->element;
+    l->parts = ptxpack_variant_parameter(row, "PARTS", 1);
+    l->sets = ptxpack_variant_parameter(row, "SETS", 1);
     l->m_tiles = ptxpack_variant_parameter(row, "M_TILES", 0);
     l->warpgroups = ptxpack_variant_parameter(row, "WARPGROUPS", 0);
     l->stages = ptxpack_variant_parameter(row, "STAGES", 0);
@@ -37,19 +41,33 @@ static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
 
 static bool is_extent(int64_t blocks) { return blocks == 1 || blocks == 2 || blocks == 4; }
 
+static const char *contradiction_of_fp8(const gemm_wgmma_layout *l)
+{
+    return l->element != 1                                   ? NULL
+           : l->m_tiles != 1                                 ? "FP8 needs M_TILES 1"
+           : l->parts != 1 && l->parts != 2 && l->parts != 4 ? "PARTS is not 1, 2 or 4"
+           : l->block_n % (GROUP_ROWS * l->parts) != 0 ? "PARTS does not divide the columns into groups of 8"
+           : l->sets != 1 && l->sets != 2              ? "SETS is not 1 or 2"
+                                                       : NULL;
+}
+
 static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_variant *row)
 {
-    int64_t boxes = l->m_tiles * l->d_boxes;
-    return l->warpgroups < 1 || l->warpgroups > 3 ? "WARPGROUPS is not 1, 2 or 3"
-           : l->m_tiles < 1 || l->m_tiles > 2     ? "M_TILES is not 1 or 2"
+    int64_t     boxes = l->m_tiles * l->d_boxes;
+    int64_t     unit = l->element == 1 ? GROUP_ROWS
+                                       : BOX_COLUMNS; /* rows of a part: as the lines of a box, or its columns */
+    const char *of_fp8 = contradiction_of_fp8(l);
+    return of_fp8 != NULL                           ? of_fp8
+           : l->warpgroups < 1 || l->warpgroups > 3 ? "WARPGROUPS is not 1, 2 or 3"
+           : l->m_tiles < 1 || l->m_tiles > 2       ? "M_TILES is not 1 or 2"
            : l->block_m != TILE_WGMMA_ROWS * l->m_tiles * l->warpgroups
                ? "BLOCK_M is not 64 * M_TILES * WARPGROUPS"
            : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % BOX_COLUMNS != 0
                ? "BLOCK_N is not a multiple of 64 up to 256"
            : l->stages < 2                                        ? "STAGES is not 2 or more"
            : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2 or 4"
-           : l->block_m / BOX_COLUMNS % l->cluster_n != 0         ? "CLUSTER_N does not divide the boxes of A"
-           : l->block_n / BOX_COLUMNS % l->cluster_m != 0         ? "CLUSTER_M does not divide the boxes of B"
+           : l->block_m / unit % l->cluster_n != 0                ? "CLUSTER_N does not divide the boxes of A"
+           : l->block_n / unit % l->cluster_m != 0                ? "CLUSTER_M does not divide the boxes of B"
            : !is_extent(l->cluster_k)                             ? "CLUSTER_K is not 1, 2 or 4"
            : l->cluster_k > 1 && (l->cluster_m * l->cluster_n > 1 || l->m_tiles > 1)
                ? "CLUSTER_K goes with no CLUSTER_M, CLUSTER_N and M_TILES"
@@ -67,42 +85,49 @@ static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_varia
 OWN_FRAME ptxpack_status describe_operand(const char *name, gemm_wgmma_operand *o, int64_t extent, int64_t mn,
                                           int64_t block_k, bool k_lines)
 {
+    const int64_t  element = TILE_BOX_ROW / block_k;
+    const int      bits = (int)(8 * element);
     ptxpack_layout part;
     o->part_extent = extent / o->parts;
     if (k_lines) {
-        o->tile = tile_of_boxes(block_k, extent, BITS);
+        o->tile = tile_of_boxes(block_k, extent, bits);
         o->tile = tile_transposed(&o->tile);
-        part = tile_of_boxes(block_k, o->part_extent, BITS);
+        part = tile_of_boxes(block_k, o->part_extent, bits);
     } else {
-        o->tile = tile_of_boxes(extent, block_k, BITS);
-        part = tile_of_boxes(o->part_extent, block_k, BITS);
+        o->tile = tile_of_boxes(extent, block_k, bits);
+        part = tile_of_boxes(o->part_extent, block_k, bits);
     }
-    o->read = ptxpack_wgmma_descriptor(&o->tile, k_lines ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K, BITS, mn);
-    o->box = tile_box(&part, RANK, BITS);
+    o->read = ptxpack_wgmma_descriptor(&o->tile, k_lines ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K, bits, mn);
+    o->box = tile_box(&part, RANK, bits);
     o->boxes = k_lines ? o->part_extent / BOX_COLUMNS : 1;
     o->box_extent = o->part_extent / o->boxes;
     o->box_bytes = o->box.bytes;
     o->part_bytes = o->boxes * o->box_bytes;
     const ptxpack_status all[] = {o->tile.shape.status, o->read.status,
-                                  tile_check_box(name, &o->box, RANK, ptxpack_mode_size(&part, 0), BOX_COLUMNS,
-                                                 o->boxes, o->box_bytes / ELEMENT)};
+                                  tile_check_box(name, &o->box, RANK, ptxpack_mode_size(&part, 0),
+                                                 TILE_BOX_ROW / element, o->boxes, o->box_bytes / element)};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] != PTXPACK_OK)
             return all[i];
     for (int64_t i = 0; i < o->parts; i++)
-        if (ptxpack_at(&o->tile, i * o->part_extent) * ELEMENT != i * o->part_bytes)
+        if (ptxpack_at(&o->tile, i * o->part_extent) * element != i * o->part_bytes)
             return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "a tile of %s is not its parts in a row", name);
     return PTXPACK_OK;
 }
 
+/* wgmma takes e4m3 only where k goes along a line. */
 static void describe_operands(gemm_wgmma_layout *l)
 {
     for (int column = 0; column < 2 && l->status == PTXPACK_OK; column++) {
+        const bool a_needed = l->element != 1 || column == 0, b_needed = l->element != 1 || column == 1;
         l->a[column].parts = l->cluster_n;
         l->b[column].parts = l->cluster_m;
-        l->status = describe_operand("a", &l->a[column], l->block_m, TILE_WGMMA_ROWS, l->block_k, column == 1);
-        if (l->status == PTXPACK_OK)
-            l->status = describe_operand("b", &l->b[column], l->block_n, 0, l->block_k, column == 0);
+        if (a_needed)
+            l->status = describe_operand("a", &l->a[column], l->block_m, TILE_WGMMA_ROWS, l->block_k,
+                                         column == 1);
+        if (l->status == PTXPACK_OK && b_needed)
+            l->status = describe_operand("b", &l->b[column], l->block_n, l->block_n / l->parts, l->block_k,
+                                         column == 0);
     }
 }
 
@@ -189,19 +214,21 @@ ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_
 {
     const gemm_matrix *x = &geometry->matrix[matrix];
     const char        *name = gemm_matrix_names[matrix];
-    box->type = desc->dtype == PTXPACK_BF16 ? PTXPACK_TMA_BFLOAT16 : PTXPACK_TMA_FLOAT16;
+    box->type = x->element == 1               ? PTXPACK_TMA_UINT8
+                : desc->dtype == PTXPACK_BF16 ? PTXPACK_TMA_BFLOAT16
+                                              : PTXPACK_TMA_FLOAT16;
     box->global_dim[0] = x->length > 0 ? (uint64_t)x->length : 1;
     box->global_dim[1] = x->lines > 0 ? (uint64_t)x->lines : 1;
     box->global_dim[2] = x->batch > 0 ? (uint64_t)geometry->batch : 1;
-    if (x->stride >= TENSOR_MAP_STRIDE / ELEMENT)
+    if (x->stride >= TENSOR_MAP_STRIDE / x->element)
         return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
                             "stride_%s: %lld elements are 2^40 bytes or more, for TMA too far", name,
                             (long long)x->stride);
-    if (x->batch >= TENSOR_MAP_STRIDE / ELEMENT)
+    if (x->batch >= TENSOR_MAP_STRIDE / x->element)
         return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
                             "batch_%s: %lld elements are 2^40 bytes or more, for TMA too far", name,
                             (long long)x->batch);
-    box->global_strides[0] = (uint64_t)(ELEMENT * x->stride);
-    box->global_strides[1] = (uint64_t)(ELEMENT * (x->batch > 0 ? x->batch : x->stride));
+    box->global_strides[0] = (uint64_t)(x->element * x->stride);
+    box->global_strides[1] = (uint64_t)(x->element * (x->batch > 0 ? x->batch : x->stride));
     return PTXPACK_OK;
 }

@@ -1,4 +1,4 @@
-/* wgmma_layout.h - private: the tiles of a row of ptx/gemm/wgmma.ptx in shared memory: what TMA
+/* wgmma_layout.h - private: the tiles of a row of ptx/gemm/wgmma.ptx or wgmma_fp8.ptx in shared memory: what TMA
  * writes there, what wgmma reads through descriptors, and where the accumulators are staged; derived from the
  * row with the layout algebra.  The source of the symbols that the kernel is told and of its tensor maps. */
 #ifndef PTXPACK_GEMM_WGMMA_LAYOUT_H
@@ -21,14 +21,17 @@ typedef struct gemm_wgmma_operand {
 } gemm_wgmma_operand;
 
 typedef struct gemm_wgmma_layout {
-    ptxpack_status     status;
-    int64_t            block_m, block_n, block_k, m_tiles, warpgroups, stages, d_buffers;
-    int64_t            cluster_m, cluster_n, cluster_k;
-    int64_t            regs_producer, regs_consumer; /* registers a thread */
-    gemm_wgmma_operand a[2], b[2];         /* row-major, column-major: the bytes of both are the same */
-    int64_t            d_boxes, d_columns; /* of a tile: so many boxes of so many columns, side by side */
-    ptxpack_layout     d;                  /* (row, column of one box) -> element of all warps' boxes */
-    ptxpack_layout     d_offsets;          /* stmatrix: (thread, 16 columns) -> the same, before the swizzle */
+    ptxpack_status status;
+    int64_t        block_m, block_n, block_k, m_tiles, warpgroups, stages, d_buffers;
+    int64_t        cluster_m, cluster_n, cluster_k;
+    int64_t        element;     /* bytes of one of A or B */
+    int64_t        parts, sets; /* e4m3: instructions' columns are BLOCK_N / parts; accumulators in flight */
+    int64_t        regs_producer, regs_consumer; /* registers a thread */
+    gemm_wgmma_operand a[2],
+        b[2]; /* row-major, column-major: the bytes of both are the same; of e4m3 a[0], b[1] */
+    int64_t        d_boxes, d_columns; /* of a tile: so many boxes of so many columns, side by side */
+    ptxpack_layout d;                  /* (row, column of one box) -> element of all warps' boxes */
+    ptxpack_layout d_offsets;          /* stmatrix: (thread, 16 columns) -> the same, before the swizzle */
     /* Of matrices {along a row, from row to row, batch}: 64 columns, of C of the block's rows, of D of a
      * warp's. */
     ptxpack_tma_box c_box, d_box;

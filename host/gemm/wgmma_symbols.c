@@ -60,6 +60,14 @@ static void add_accumulators(symbol_list *list, const gemm_wgmma_layout *l)
     symbol_add(list, "C_COLUMNS", symbol_step(list, &l->c_place, COLUMNS, COLUMN));
 }
 
+void gemm_wgmma_row_symbols(const gemm_wgmma_layout *l, symbol_list *list)
+{
+    static const function_names row = FUNCTION("C_ROW");
+    enum { ROW = 0 /* axis */, HALVES = 1 /* mode */ };
+    symbol_add_function(list, &row, &l->c_place, ROW, 1);
+    symbol_add(list, "C_ROWS", symbol_step(list, &l->c_place, HALVES, ROW));
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 void gemm_wgmma_symbols(const gemm_wgmma_layout *l, bool a_column, bool b_column, symbol_list *list)
 {

@@ -17,4 +17,7 @@
  *                           where a thread's rows of D go
  *   C_COLUMN, C_COLUMNS     a thread's first column of an accumulator, and how far the next pair is away */
 void gemm_wgmma_symbols(const gemm_wgmma_layout *l, bool a_column, bool b_column, symbol_list *list);
+/* What the kernel of e4m3 wants besides:
+ *   C_ROW, C_ROWS           a thread's first row of a block's accumulators, and how far the other one is away */
+void gemm_wgmma_row_symbols(const gemm_wgmma_layout *l, symbol_list *list);
 #endif

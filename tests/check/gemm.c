@@ -1,7 +1,8 @@
 /* gemm.c - D = activation(alpha A B + beta C + bias) against the double-precision reference.
  *
  * Cases    element types x orders of A and B x sizes, each with compact and with gapped lines and with some of
- *          the epilogues in turn; pathological data for some of them; each case on every row that runs here.
+ *          the epilogues in turn; A and B of e4m3 with each kind of scales; pathological data for some of them; each
+ *          case on every row that runs here.
  * Passes   Some rows are compared: all of them up to a limit, else a random sample.  Every element of them is
  *          the rounding of a number within the reference's error (host/gemm/reference.h), and infinities and
  *          NaNs are where the reference has them.  All elements of D were written and nothing else, a second run
@@ -15,14 +16,30 @@
 #include "host/gemm/inspect.h"
 #include "tools/problem/random.h"
 
-enum { POISON = 0xff, BIAS = GEMM_MATRICES, REGIONS = GEMM_MATRICES + 1 };
+enum {
+    POISON = 0xff,
+    BIAS = GEMM_MATRICES,
+    SCALES, /* of A, of B */
+    REGIONS = SCALES + 2
+};
 
 /* ---- the cases ---------------------------------------------------------------------------------- */
 typedef enum data_kind { NORMAL, EQUAL, HUGE_VALUES, TINY, ZEROS, NOT_FINITE, KINDS } data_kind;
 static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny", "zeros", "not-finite"};
 
 static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
-static const char *const   order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
+/* Of A and B: 16 bits, or e4m3 with scales. */
+static const struct operands {
+    const char         *name;
+    ptxpack_dtype       dtype;
+    ptxpack_gemm_scales scales;
+} operands[] = {
+    {"", (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
+    {" e4m3-tensor", PTXPACK_E4M3, PTXPACK_SCALES_TENSOR},
+    {" e4m3-lines", PTXPACK_E4M3, PTXPACK_SCALES_LINES},
+    {" e4m3-blocks", PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS},
+};
+static const char *const order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
 
 /* Large sizes come first: they take longest.  `brief`: also on the emulated driver. */
 static const struct size {
@@ -61,19 +78,21 @@ enum {
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
     FEW_ROWS = SIZES - 7, /* from here on: for the kernels of few rows */
     DTYPES = sizeof dtypes / sizeof dtypes[0],
+    OPERANDS = sizeof operands / sizeof operands[0],
     ORDERS = 4,
+    FP8_ORDER = 1 /* rc */,
     LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
 };
 static const char *const layout_names[LAYOUTS] = {"close", "gapped", "shared"};
 
 typedef struct gemm_case {
-    int       dtype, order, size, epilogue, layout;
+    int       dtype, operands, order, size, epilogue, layout;
     data_kind kind;
 } gemm_case;
 
 static uint64_t case_number(const gemm_case *a)
 {
-    uint64_t n = (uint64_t)a->dtype;
+    uint64_t n = (uint64_t)a->dtype + DTYPES * (uint64_t)a->operands;
     n = n * ORDERS + (uint64_t)a->order;
     n = n * SIZES + (uint64_t)a->size;
     n = n * EPILOGUES + (uint64_t)a->epilogue;
@@ -88,7 +107,8 @@ static bool in_brief_matrix(const check *c, const gemm_case *a)
     bool partial = sizes[a->size].m == 150;
     if (a->size >= FEW_ROWS)
         return a->kind == NORMAL && a->layout == 1 && a->order == 1 &&
-               a->dtype == (a->size + a->epilogue) % DTYPES && (!c->quick || sizes[a->size].m == 9 || sizes[a->size].m == 5);
+               a->dtype == (a->size + a->epilogue) % DTYPES &&
+               (!c->quick || sizes[a->size].m == 9 || sizes[a->size].m == 5);
     /* columns in pairs of eight; each order, both types, with the bias and without it */
     if (sizes[a->size].m == 147)
         return epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && a->kind == NORMAL &&
@@ -110,15 +130,42 @@ static bool in_brief_matrix(const check *c, const gemm_case *a)
            a->layout == 1 + a->epilogue % 2;
 }
 
+/* Of e4m3 for the emulated driver: partial tiles that begin in the middle of a block of scales; several tiles a block; long
+ * sums, of equal values, too, where a sum of more than 128 products would be far too small. */
+static bool in_brief_fp8(const check *c, const gemm_case *a)
+{
+    const int m = sizes[a->size].m;
+    if (a->kind != NORMAL)
+        return !c->quick && a->epilogue == 0 && a->layout == 1 && a->dtype == 0 &&
+               (m == 9 ? a->kind == EQUAL : m == 147 && a->kind != EQUAL);
+    if (m == 147)
+        return a->layout == a->epilogue % LAYOUTS && a->dtype == (a->epilogue + a->operands) % DTYPES &&
+               (!c->quick || a->epilogue % 2 == 0);
+    return !c->quick && a->layout == 1 && a->dtype == 1 &&
+           (m == 9 ? a->epilogue == 0 : (m == 260 || m == 64) && a->epilogue == 1);
+}
+
+/* The kernels of e4m3 have one order and an n that is a multiple of 8, and scales of blocks want a k. */
+static bool is_taken(const gemm_case *a)
+{
+    const struct size *s = &sizes[a->size];
+    return a->operands == 0 || (a->order == FP8_ORDER && s->n % 8 == 0 &&
+                                (s->k > 0 || operands[a->operands].scales != PTXPACK_SCALES_BLOCKS));
+}
+
 static bool in_matrix(const check *c, const gemm_case *a)
 {
     const struct size *s = &sizes[a->size];
-    bool               some_size = s->m == 150 || s->m == 777 || s->m == 129;
+    bool some_size = s->m == 150 || s->m == 777 || s->m == 129 || (a->operands != 0 && s->m == 147);
     if ((a->layout == LAYOUTS - 1 && s->batch == 1) ||
         (epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && s->n % 16 != 0))
         return false;
+    if (!is_taken(a))
+        return false;
     if (c->brief)
-        return in_brief_matrix(c, a);
+        return a->operands != 0 ? in_brief_fp8(c, a) : in_brief_matrix(c, a);
+    if (a->operands != 0 && s->m == 9 && a->kind == EQUAL)
+        return a->epilogue == 0 && a->layout == 1;
     if (c->quick &&
         (!(some_size || s->m == 1 || s->k == 0) || a->layout == 0 || (a->epilogue + a->order) % 3 != 0))
         return false;
@@ -127,9 +174,10 @@ static bool in_matrix(const check *c, const gemm_case *a)
     return (double)s->m * s->n * s->k < 1e9 || (a->layout == 0 && (a->epilogue == 0 || a->epilogue == 3));
 }
 
-static int64_t spread(int64_t length, int layout, int64_t gap)
+/* Gaps are multiples of `unit` elements: 16 bytes. */
+static int64_t spread(int64_t length, int layout, int64_t gap, int64_t unit)
 {
-    return (length + 7) / 8 * 8 + (layout == 0 ? 0 : gap);
+    return (length + unit - 1) / unit * unit + (layout == 0 ? 0 : gap * unit);
 }
 
 static ptxpack_gemm_desc describe(const gemm_case *a)
@@ -148,13 +196,16 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
                                 .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
                                 .has_c = e->has_c,
                                 .has_bias = e->has_bias,
-                                .activation = e->activation};
-    d.stride_a = spread(a_column ? s->m : s->k, a->layout, 8);
-    d.stride_b = spread(b_column ? s->k : s->n, a->layout, 24);
-    d.stride_d = spread(gemm_columns(&d), a->layout, 16);
-    d.stride_c = e->in_place ? d.stride_d : spread(s->n, a->layout, 8);
-    d.batch_a = a_lines * d.stride_a + (a->layout != 0 ? 16 : 0);
-    d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? 8 : 0);
+                                .activation = e->activation,
+                                .dtype_ab = operands[a->operands].dtype,
+                                .scales = operands[a->operands].scales};
+    const int64_t          unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_operand_type(&d));
+    d.stride_a = spread(a_column ? s->m : s->k, a->layout, 1, unit);
+    d.stride_b = spread(b_column ? s->k : s->n, a->layout, 3, unit);
+    d.stride_d = spread(gemm_columns(&d), a->layout, 2, 8);
+    d.stride_c = e->in_place ? d.stride_d : spread(s->n, a->layout, 1, 8);
+    d.batch_a = a_lines * d.stride_a + (a->layout != 0 ? 2 * unit : 0);
+    d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? unit : 0);
     d.batch_d = s->m * d.stride_d + (a->layout != 0 ? 32 : 0);
     d.batch_c = e->in_place ? d.batch_d : s->m * d.stride_c;
     if (a->layout == LAYOUTS - 1) { /* one A or B, and one C, for the whole batch */
@@ -167,9 +218,9 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
 static void name_case(const gemm_case *a, char name[128])
 {
     const struct size *s = &sizes[a->size];
-    snprintf(name, 128, "gemm %s %s %dx%dx%d batch %d %s %s %s", ptxpack_dtype_name(dtypes[a->dtype]),
-             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch, epilogues[a->epilogue].name,
-             layout_names[a->layout], kind_names[a->kind]);
+    snprintf(name, 128, "gemm %s%s %s %dx%dx%d batch %d %s %s %s", ptxpack_dtype_name(dtypes[a->dtype]),
+             operands[a->operands].name, order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch,
+             epilogues[a->epilogue].name, layout_names[a->layout], kind_names[a->kind]);
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
@@ -186,29 +237,33 @@ typedef struct problem {
     double           *value, *error; /* [row_count][columns of D] */
 } problem;
 
-static uint16_t *line_of(const problem *p, const uint8_t *region, int matrix, int64_t batch, int64_t line)
+static uint8_t *line_of(const problem *p, const uint8_t *region, int matrix, int64_t batch, int64_t line)
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
-    return (uint16_t *)(void *)((uintptr_t)region + CHECK_GUARD) + batch * x->batch + line * x->stride;
+    return (uint8_t *)(uintptr_t)region + CHECK_GUARD + (batch * x->batch + line * x->stride) * x->element;
 }
 
-static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype type, uint16_t *line,
-                      int64_t length)
+static uint16_t *line_of_d(const problem *p, int64_t batch, int64_t row)
+{
+    return (uint16_t *)(void *)line_of(p, p->host[GEMM_D], GEMM_D, batch, row);
+}
+
+static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype type, void *line, int64_t length)
 {
     static const float special[] = {INFINITY, -INFINITY, NAN};
     random_normal(random, type, line, (size_t)length);
     for (int64_t i = 0; i < length; i++) {
-        float value = ptxpack_to_float(type, line[i]);
+        float value = ptxpack_element(type, line, (size_t)i);
         switch (a->kind) {
-        case EQUAL:
-            value = 1;
+        case EQUAL: /* of e4m3: products of which 13 bits of a long sum lose a part */
+            value = type == PTXPACK_E4M3 ? 1.125f : 1;
             break;
         case HUGE_VALUES:
-            value *= type == PTXPACK_F16 ? 400 : 0x1p58f;
-            break; /* D overflows f16 */
+            value *= type == PTXPACK_BF16 ? 0x1p58f : 400;
+            break; /* D overflows f16; e4m3 has no more than 448 */
         case TINY:
-            value *= type == PTXPACK_F16 ? 0x1p-12f : 0x1p-66f;
-            break; /* D is subnormal */
+            value *= type == PTXPACK_F16 ? 0x1p-12f : type == PTXPACK_BF16 ? 0x1p-66f : 0x1p-7f;
+            break; /* D is subnormal; or A and B are */
         case ZEROS:
             value = 0;
             break;
@@ -219,8 +274,25 @@ static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype ty
         default:
             break;
         }
-        line[i] = ptxpack_from_float(type, value);
+        ptxpack_set_element(type, line, (size_t)i, value);
     }
+}
+
+static float *scales_of(const problem *p, int matrix)
+{
+    return p->bytes[SCALES + matrix] > 0 ? (float *)(void *)(p->host[SCALES + matrix] + CHECK_GUARD) : NULL;
+}
+
+/* Of either sign. */
+static void fill_scales(problem *p, random_state *random, int matrix)
+{
+    float       *scales = scales_of(p, matrix);
+    const size_t count = p->geometry.scale[matrix].bytes / sizeof *scales;
+    if (scales == NULL)
+        return;
+    random_scales(random, scales, count);
+    for (size_t i = 0; i < count; i++)
+        scales[i] *= random_below(random, 4) == 0 ? -1.0f : 1.0f;
 }
 
 static void fill_data(const check *c, const gemm_case *a, problem *p)
@@ -230,16 +302,20 @@ static void fill_data(const check *c, const gemm_case *a, problem *p)
         for (int32_t b = 0; b < p->geometry.batch && p->bytes[i] > 0; b++)
             for (int64_t line = 0; line < p->geometry.matrix[i].lines; line++)
                 if (b == 0 || p->geometry.matrix[i].batch != 0)
-                    fill_line(a, &random, p->desc.dtype, line_of(p, p->host[i], i, b, line),
-                              p->geometry.matrix[i].length);
+                    fill_line(a, &random, i == GEMM_C ? p->desc.dtype : gemm_operand_type(&p->desc),
+                              line_of(p, p->host[i], i, b, line), p->geometry.matrix[i].length);
     if (p->bytes[BIAS] > 0)
-        fill_line(a, &random, p->desc.dtype, (uint16_t *)(void *)(p->host[BIAS] + CHECK_GUARD), p->desc.n);
+        fill_line(a, &random, p->desc.dtype, p->host[BIAS] + CHECK_GUARD, p->desc.n);
+    fill_scales(p, &random, GEMM_A);
+    fill_scales(p, &random, GEMM_B);
     p->inputs = (gemm_inputs){.a = p->host[GEMM_A] + CHECK_GUARD,
                               .b = p->host[GEMM_B] + CHECK_GUARD,
                               .c = p->host[GEMM_C] + CHECK_GUARD,
                               .bias = p->host[BIAS] + CHECK_GUARD,
                               .alpha = epilogues[a->epilogue].alpha,
-                              .beta = epilogues[a->epilogue].beta};
+                              .beta = epilogues[a->epilogue].beta,
+                              .scale_a = scales_of(p, GEMM_A),
+                              .scale_b = scales_of(p, GEMM_B)};
 }
 
 /* Picks all rows, or as many as take about two seconds: a random one from each of equal parts. */
@@ -266,6 +342,16 @@ static void free_problem(problem *p)
     free(p->value);
 }
 
+/* Of a region, without guards; 0: there is none.  A scale of a tensor that is 1 need not be there. */
+static size_t region_bytes(const gemm_case *a, const problem *p, int region)
+{
+    const bool plain = operands[a->operands].scales == PTXPACK_SCALES_TENSOR && a->layout == 0;
+    return region == BIAS                       ? p->geometry.bias_bytes
+           : region == SCALES + GEMM_B && plain ? 0
+           : region >= SCALES                   ? p->geometry.scale[region - SCALES].bytes
+                                                : p->geometry.matrix[region].bytes;
+}
+
 static bool make_problem(const check *c, const gemm_case *a, problem *p)
 {
     char line[PLAN_LINE];
@@ -275,10 +361,9 @@ static bool make_problem(const check *c, const gemm_case *a, problem *p)
     if (ptxpack_gemm_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s", line), false;
     for (int i = 0; i < REGIONS; i++) {
-        bool wanted = i == GEMM_C ? p->desc.has_c : i == BIAS ? p->desc.has_bias : true;
-        p->bytes[i] = wanted
-                          ? (i == BIAS ? p->geometry.bias_bytes : p->geometry.matrix[i].bytes) + 2 * CHECK_GUARD
-                          : 0;
+        const size_t bytes = region_bytes(a, p, i);
+        const bool   wanted = bytes > 0 || i == GEMM_A || i == GEMM_B; /* with k 0 they are empty */
+        p->bytes[i] = wanted ? bytes + 2 * CHECK_GUARD : 0;
         p->host[i] = (uint8_t *)malloc(p->bytes[i] + 2 * CHECK_GUARD);
         if (p->host[i] == NULL)
             return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory"), false;
@@ -305,6 +390,11 @@ typedef struct regions {
     check_buffer of[REGIONS], workspace;
 } regions;
 
+static uint64_t scale_address(const problem *p, const regions *r, int matrix)
+{
+    return p->bytes[SCALES + matrix] > 0 ? r->of[SCALES + matrix].address + CHECK_GUARD : 0;
+}
+
 /* Launches into guards and NaNs, or onto C when it lies in D's place, and copies D to `out`. */
 static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint8_t *out)
 {
@@ -316,7 +406,9 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
                                     .c = r->of[p->in_place ? GEMM_D : GEMM_C].address + CHECK_GUARD,
                                     .d = r->of[GEMM_D].address + CHECK_GUARD,
                                     .bias = r->of[BIAS].address + CHECK_GUARD,
-                                    .workspace = r->workspace.address};
+                                    .workspace = r->workspace.address,
+                                    .scale_a = scale_address(p, r, GEMM_A),
+                                    .scale_b = scale_address(p, r, GEMM_B)};
     bool ok = p->in_place ? device_upload(&c->gpu, r->of[GEMM_D].address, p->host[GEMM_C], p->bytes[GEMM_D])
                           : device_try(&c->gpu,
                                        c->gpu.driver->cuMemsetD8Async(r->of[GEMM_D].address, POISON,
@@ -329,16 +421,18 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
 /* On the emulated driver only the elements are uploaded: it reports reads of what was never written. */
 static bool upload(check *c, const problem *p, int i, uint64_t address)
 {
-    const gemm_matrix *x = &p->geometry.matrix[i];
-    bool               ok = true;
     if (i == GEMM_D)
         return true;
-    if (!c->brief || i == BIAS)
+    if (!c->brief || i >= BIAS)
         return device_upload(&c->gpu, address, p->host[i], check_input_bytes(c, p->bytes[i]));
+    const gemm_matrix *x = &p->geometry.matrix[i];
+    bool               ok = true;
     for (int64_t b = 0; b < (x->batch != 0 ? p->geometry.batch : 1); b++)
         for (int64_t line = 0; line < x->lines && x->length > 0 && ok; line++)
-            ok = device_upload(&c->gpu, address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
-                               line_of(p, p->host[i], i, b, line), (size_t)x->length * 2);
+            ok = device_upload(&c->gpu,
+                               address + CHECK_GUARD +
+                                   (uint64_t)((b * x->batch + line * x->stride) * x->element),
+                               line_of(p, p->host[i], i, b, line), (size_t)(x->length * x->element));
     return ok;
 }
 
@@ -374,7 +468,7 @@ enum { WHAT = 8192, MAP_ROWS = 24, MAP_COLUMNS = 64 };
 static bool accepted(const problem *p, size_t row, int32_t column)
 {
     size_t          at = row * (size_t)gemm_columns(&p->desc) + (size_t)column;
-    const uint16_t *d = line_of(p, p->host[GEMM_D], GEMM_D, p->rows[row].batch, p->rows[row].row);
+    const uint16_t *d = line_of_d(p, p->rows[row].batch, p->rows[row].row);
     return gemm_accepts(p->desc.dtype, d[column], p->value[at], p->error[at]);
 }
 
@@ -407,8 +501,7 @@ static bool judge_values(const problem *p, char *what)
             if (accepted(p, n, c))
                 continue;
             const gemm_row *r = &p->rows[n];
-            float           got = ptxpack_to_float(p->desc.dtype,
-                                                   line_of(p, p->host[GEMM_D], GEMM_D, r->batch, r->row)[c]);
+            float           got = ptxpack_to_float(p->desc.dtype, line_of_d(p, r->batch, r->row)[c]);
             int length = snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
                                   (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
             draw_map(p, r->batch, what + length, WHAT - (size_t)length);
@@ -422,7 +515,7 @@ static bool judge_places(problem *p, char *what)
 {
     for (int32_t b = 0; b < p->geometry.batch; b++)
         for (int32_t i = 0; i < p->desc.m; i++) {
-            uint16_t *line = line_of(p, p->host[GEMM_D], GEMM_D, b, i);
+            uint16_t *line = line_of_d(p, b, i);
             for (int32_t c = 0; c < gemm_columns(&p->desc); c++) {
                 if (line[c] == 0xffff) {
                     snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is not written", (int)b, (int)i,
@@ -486,12 +579,14 @@ static void run_case(check *c, const gemm_case *a, regions *r)
 }
 
 /* ---- all cases, on threads ---------------------------------------------------------------------- */
-enum { ALL = DTYPES * ORDERS * SIZES * EPILOGUES * LAYOUTS * KINDS };
+enum { ALL = DTYPES * OPERANDS * ORDERS * SIZES * EPILOGUES * LAYOUTS * KINDS };
 /* Enumerates all cases by size, so that the longest come first. */
 static gemm_case case_at(int index)
 {
     gemm_case a = {.dtype = index % DTYPES};
     index /= DTYPES;
+    a.operands = index % OPERANDS;
+    index /= OPERANDS;
     a.order = index % ORDERS;
     index /= ORDERS;
     a.epilogue = index % EPILOGUES;

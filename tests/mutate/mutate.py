@@ -60,6 +60,8 @@ GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
 GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
     'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm f16 rc 150x300x203 batch 2 alpha-c', 'gemm ')]
+GEMM_FP8 = [(90, 'gemm_wgmma_sm90_fp8', 'e4m3-' + case, '') for case in (
+    'tensor rc 147', 'lines rc 147', 'blocks rc 147', 'blocks rc 260', 'blocks rc 9x48', '')]
 CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
@@ -74,6 +76,7 @@ STEPS = {
                            CHAIN,
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
+    'gemm/wgmma_fp8.ptx': GEMM_FP8,
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
     **{'probe/%s.ptx' % name: [(90, '', 'test tools-bench_memory', '')] for name in ('fill', 'reduce', 'advance')},
     'probe': [(sm, '', case, '') for sm, case in (

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "host/attention/attention.h"
+#include "host/gemm/gemm.h"
 #include "tools/device.h"
 
 enum { BENCH_LIST = 32 };
@@ -13,19 +14,21 @@ typedef struct bench_list {
 } bench_list;
 
 typedef struct bench_settings {
-    bench_list  head_dims, lengths;
-    bench_list  sizes;       /* for gemm, and prompts for model; none: its default sizes */
-    bench_list  batches;     /* for model */
-    bench_list  table_rows;  /* for decode: rows of its table, from 1; none: all */
-    int64_t     queries;     /* for decode: query rows of a sequence */
-    bench_list  heads, keys; /* for parallel: heads of q, of k; keys of decoding */
-    int64_t     devices;     /* for parallel: ranks; 0: all devices */
-    double      link;        /* for parallel: GB/s of its model; 0: the library's */
-    bool        lengths_given;
-    const char *part;         /* for serving: names of parts, separated by commas; NULL: all */
-    const char *model;        /* for model: the name of a shape */
-    const char *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
-    bool        full, causal; /* which masks */
+    bench_list          head_dims, lengths;
+    bench_list          sizes;       /* for gemm, and prompts for model; none: its default sizes */
+    bench_list          batches;     /* for model */
+    bench_list          table_rows;  /* for decode: rows of its table, from 1; none: all */
+    int64_t             queries;     /* for decode: query rows of a sequence */
+    bench_list          heads, keys; /* for parallel: heads of q, of k; keys of decoding */
+    int64_t             devices;     /* for parallel: ranks; 0: all devices */
+    double              link;        /* for parallel: GB/s of its model; 0: the library's */
+    bool                lengths_given;
+    const char         *part;         /* for serving: names of parts, separated by commas; NULL: all */
+    const char         *model;        /* for model: the name of a shape */
+    const char         *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
+    ptxpack_dtype       dtype_ab;     /* for gemm: of A and B; 0: as dtype */
+    ptxpack_gemm_scales scales;       /* of e4m3 */
+    bool                full, causal; /* which masks */
     /* a window that replaces them, and a softcap; all other fields are 0 */
     ptxpack_attention_desc masked;
     ptxpack_dtype          dtype, kv_dtype; /* for decode: of k and v; 0: as dtype */

@@ -1,4 +1,5 @@
-/* gemm.c - D = A B of square matrices, in each order of A and B, on the chosen row or on every one.
+/* gemm.c - D = A B of square matrices, in each order of A and B (of e4m3 in the one that there is), on the chosen row or on
+ * every one.
  *
  * FLOPs    2 m n k
  * Timing   rounds.h: a graph of 10 launches over two sets of matrices in turn, 50 ms of rest. */
@@ -11,9 +12,10 @@
 #include "tools/device.h"
 #include "host/gemm/inspect.h"
 #include "host/ptxpack.h"
+#include "tools/problem/gemm_problem.h"
 #include "tools/problem/random.h"
 
-enum { LAUNCHES = 10, INPUTS = 2, REST_US = 50000, CASES = 256, OPERANDS = 3 /* a, b, d */ };
+enum { LAUNCHES = 10, INPUTS = 2, REST_US = 50000, CASES = 256, D = 2, OPERANDS /* a, b, d */ };
 
 typedef struct bench_case {
     ptxpack_gemm_desc  desc;
@@ -27,6 +29,7 @@ typedef struct bench {
     bench_case   cases[CASES];
     size_t       count;
     uint64_t     matrix[INPUTS][OPERANDS]; /* of the size of the largest problem */
+    uint64_t     scales;                   /* of A and of B */
 } bench;
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
@@ -79,33 +82,50 @@ static bool make_cases(bench *b, const bench_settings *s)
                                             .n = size,
                                             .k = size,
                                             .order_a = orders & 2 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-                                            .order_b = orders & 1 ? PTXPACK_ROW_MAJOR : PTXPACK_COLUMN_MAJOR};
+                                            .order_b = orders & 1 ? PTXPACK_ROW_MAJOR : PTXPACK_COLUMN_MAJOR,
+                                            .dtype_ab = s->dtype_ab,
+                                            .scales = s->scales};
+            if (orders > 0 && s->dtype_ab == PTXPACK_E4M3)
+                break; /* the first ones are those of e4m3 */
             if (!add_rows(b, s, &desc))
                 return false;
         }
     return true;
 }
 
-/* Fills a part of each matrix with random numbers and repeats it over the rest: timing needs no more. */
+enum { PART = 1 << 20 /* elements that are drawn */ };
+
+/* Repeats drawn elements over an array of at least one. */
+static bool make_array(bench *b, uint64_t *at, const void *part, size_t element, size_t elements)
+{
+    bool ok = device_alloc(&b->gpu, at, elements * element);
+    for (size_t done = 0; done < elements && ok; done += PART) {
+        size_t count = elements - done < PART ? elements - done : PART;
+        ok = device_upload(&b->gpu, *at + done * element, part, count * element);
+    }
+    return ok;
+}
+
+/* Draws a part of each array: timing needs no more.  Of scales there are never more than elements. */
 static bool make_matrices(bench *b, const bench_settings *s)
 {
-    enum { PART = 1 << 20 };
-    random_state random = random_start((uint64_t)s->seed);
-    size_t       most = 0;
-    uint16_t    *part = (uint16_t *)malloc(PART * sizeof *part);
-    bool         ok = part != NULL;
+    const ptxpack_dtype operands = s->dtype_ab != 0 ? s->dtype_ab : s->dtype;
+    random_state        random = random_start((uint64_t)s->seed);
+    size_t              most = 0;
+    float              *part = (float *)malloc(PART * sizeof *part);
+    bool                ok = part != NULL;
     for (size_t i = 0; i < b->count; i++) {
         size_t elements = (size_t)b->cases[i].desc.m * (size_t)b->cases[i].desc.m;
         most = elements > most ? elements : most;
     }
     for (int i = 0; i < INPUTS * OPERANDS && ok; i++) {
-        uint64_t *at = &b->matrix[i / OPERANDS][i % OPERANDS];
-        ok = device_alloc(&b->gpu, at, most * sizeof *part);
-        random_normal(&random, s->dtype, part, PART);
-        for (size_t done = 0; done < most && ok; done += PART) {
-            size_t count = most - done < PART ? most - done : PART;
-            ok = device_upload(&b->gpu, *at + done * sizeof *part, part, count * sizeof *part);
-        }
+        const ptxpack_dtype type = i % OPERANDS == D ? s->dtype : operands;
+        random_normal(&random, type, part, PART);
+        ok = make_array(b, &b->matrix[i / OPERANDS][i % OPERANDS], part, ptxpack_dtype_bytes(type), most);
+    }
+    if (ok && s->dtype_ab == PTXPACK_E4M3) {
+        random_scales(&random, part, PART);
+        ok = make_array(b, &b->scales, part, sizeof *part, most);
     }
     free(part);
     return ok;
@@ -117,8 +137,14 @@ static bool enqueue(void *context, size_t index)
     const bench_case *c = &b->cases[index];
     for (int n = 0; n < b->timing.launches; n++) {
         const uint64_t            *x = b->matrix[n % INPUTS];
-        const ptxpack_gemm_buffers buffers =
-            {.size = sizeof buffers, .alpha = 1, .a = x[0], .b = x[1], .d = x[2], .workspace = c->workspace};
+        const ptxpack_gemm_buffers buffers = {.size = sizeof buffers,
+                                              .alpha = 1,
+                                              .a = x[0],
+                                              .b = x[1],
+                                              .d = x[D],
+                                              .workspace = c->workspace,
+                                              .scale_a = b->scales,
+                                              .scale_b = b->scales};
         if (!device_status(&b->gpu, ptxpack_gemm_launch(c->plan, &buffers, b->gpu.stream)))
             return false;
     }
@@ -131,10 +157,16 @@ static void open_table(bench *b, const bench_settings *s)
     report_device(&b->gpu, s->json);
     if (s->json) {
         json_text("dtype", ptxpack_dtype_name(s->dtype));
+        if (s->dtype_ab != 0) {
+            json_text("dtype_ab", ptxpack_dtype_name(s->dtype_ab));
+            json_text("scales", gemm_scales_name(s->scales));
+        }
         json_int("rounds", b->timing.rounds);
         json_int("seed", s->seed);
         json_open("rows", '[');
     } else {
+        if (s->dtype_ab != 0)
+            printf("A and B %s (scales: %s), D ", ptxpack_dtype_name(s->dtype_ab), gemm_scales_name(s->scales));
         printf(
             "%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| m = n = k | A | B | ptxpack | ms | kernel |\n"
             "|---|---|---|---|---|---|\n",
@@ -207,6 +239,7 @@ static void tear_down(bench *b)
     }
     for (int i = 0; i < INPUTS * OPERANDS; i++)
         device_free(&b->gpu, b->matrix[i / OPERANDS][i % OPERANDS]);
+    device_free(&b->gpu, b->scales);
     device_close(&b->gpu);
 }
 
@@ -217,7 +250,7 @@ int bench_gemm(const bench_settings *s)
     if (b == NULL)
         return command_fail("bench", "no memory");
     if (s->dtype == PTXPACK_E4M3) {
-        command_fail("bench", "--dtype: gemm is f16 or bf16");
+        command_fail("bench", "--dtype: gemm is f16 or bf16; --dtype-ab e4m3");
         status = COMMAND_USAGE;
     } else if (s->kernel != NULL && !known_kernel(s->kernel)) {
         command_fail("bench", "--kernel: \"%s\" is no gemm kernel", s->kernel);

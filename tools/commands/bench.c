@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/problem/attention_mask.h"
+#include "tools/problem/gemm_problem.h"
 #include "tools/bench/bench.h"
 #include "tools/command.h"
 
@@ -88,10 +89,26 @@ static const benchmark *find_benchmark(const char *word)
 
 /* What the options say as text. */
 typedef struct bench_texts {
-    const char *dims, *lengths, *dtype, *kv_dtype, *sizes, *batches, *rows, *heads, *keys; /* NULL: not given */
+    const char *dims, *lengths, *dtype, *dtype_ab, *scales, *kv_dtype, *sizes, *batches, *rows, *heads,
+        *keys; /* NULL: not given */
     attention_mask_words mask;
     double               softcap;
 } bench_texts;
+
+/* A and B of a product. */
+static bool parse_operands(bench_settings *s, const bench_texts *t, const benchmark *chosen)
+{
+    s->dtype_ab = t->dtype_ab != NULL ? ptxpack_dtype_of(t->dtype_ab) : (ptxpack_dtype)0;
+    if (t->dtype_ab != NULL && (s->dtype_ab != PTXPACK_E4M3 || chosen->run != bench_gemm)) {
+        command_fail("bench", "--dtype-ab: \"%s\" is not e4m3 of gemm", t->dtype_ab);
+        return false;
+    }
+    if (t->scales != NULL && (s->dtype_ab == 0 || !gemm_scales_of(t->scales, &s->scales))) {
+        command_fail("bench", "--scales: \"%s\" is not tensor, lines or blocks of --dtype-ab e4m3", t->scales);
+        return false;
+    }
+    return true;
+}
 
 static bool parse_settings(bench_settings *s, const bench_texts *t, const benchmark *chosen)
 {
@@ -119,6 +136,8 @@ static bool parse_settings(bench_settings *s, const bench_texts *t, const benchm
             return false;
         }
     }
+    if (!parse_operands(s, t, chosen))
+        return false;
     if (s->rounds < 1 || s->rounds > 1000) {
         command_fail("bench", "--rounds: %lld is not between 1 and 1000", (long long)s->rounds);
         return false;
@@ -159,6 +178,8 @@ int cmd_bench(int argc, char **argv)
            "llama3-8b|llama3.2-1b|mistral-7b|qwen3-8b  (model; default llama3-8b)"},
           {"batch", OPTION_TEXT, &t.batches, "N,...  sequences that decode (model; default 1,32)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
+          {"dtype-ab", OPTION_TEXT, &t.dtype_ab, "e4m3  of A and B (gemm; default: as dtype)"},
+          {"scales", OPTION_TEXT, &t.scales, "tensor|lines|blocks  of e4m3 (gemm; default tensor)"},
           {"dtype", OPTION_TEXT, &t.dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
           {"kv-dtype", OPTION_TEXT, &t.kv_dtype, "e4m3|int8|q8_0  of k and v (decode; default: as dtype)"},
           {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},

@@ -36,6 +36,16 @@ static void announce(const device *gpu, const gemm_problem *p)
         fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
 }
 
+static bool upload_scales(device *gpu, const gemm_problem *p, ptxpack_gemm_buffers *b)
+{
+    uint64_t *const address[] = {&b->scale_a, &b->scale_b};
+    bool            ok = true;
+    for (int i = 0; i <= GEMM_B && p->scale[i] != NULL && ok; i++)
+        ok = device_alloc(gpu, address[i], p->geometry.scale[i].bytes) &&
+             device_upload(gpu, *address[i], p->scale[i], p->geometry.scale[i].bytes);
+    return ok;
+}
+
 static bool upload(device *gpu, const gemm_problem *p, uint64_t *const address[GEMM_MATRICES], uint64_t *bias)
 {
     bool ok = true;
@@ -60,7 +70,7 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     bool   ok = device_status(gpu, ptxpack_gemm_plan_create(gpu->handle, &p->desc, &plan));
     double ready_ms = now_ms() - started;
     progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
-    ok = ok && upload(gpu, p, address, &b.bias) &&
+    ok = ok && upload(gpu, p, address, &b.bias) && upload_scales(gpu, p, &b) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_gemm_workspace(plan)) &&
          time_launches(gpu, plan, &b, p) &&
          device_download(gpu, p->matrix[GEMM_D], b.d, p->geometry.matrix[GEMM_D].bytes);
@@ -72,6 +82,8 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     for (int i = 0; i < GEMM_MATRICES; i++)
         device_free(gpu, *address[i]);
     device_free(gpu, b.bias);
+    device_free(gpu, b.scale_a);
+    device_free(gpu, b.scale_b);
     device_free(gpu, b.workspace);
     ptxpack_gemm_plan_free(plan);
     return ok ? COMMAND_OK : command_fail("gemm", "%s", gpu->line);
@@ -82,9 +94,11 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
 {
     const ptxpack_gemm_desc *d = &p->desc;
     if (!s->json) {
-        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major", ptxpack_dtype_name(d->dtype),
-               (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch, gemm_order_name(d->order_a),
-               gemm_order_name(d->order_b));
+        printf("problem   %s", ptxpack_dtype_name(d->dtype));
+        if (d->dtype_ab == PTXPACK_E4M3)
+            printf(", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
+        printf(", m %d, n %d, k %d, batch %d, A %s-major, B %s-major", (int)d->m, (int)d->n, (int)d->k,
+               (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
@@ -94,6 +108,10 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     }
     json_open("problem", '{');
     json_text("dtype", ptxpack_dtype_name(d->dtype));
+    if (d->dtype_ab == PTXPACK_E4M3) {
+        json_text("dtype_ab", ptxpack_dtype_name(d->dtype_ab));
+        json_text("scales", gemm_scales_name(d->scales));
+    }
     json_int("m", d->m);
     json_int("n", d->n);
     json_int("k", d->k);
@@ -187,7 +205,9 @@ int cmd_gemm(int argc, char **argv)
          {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
          {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
          {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu|swiglu  (default none)"},
-         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16"},
+         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16, e4m3 files uint8"},
+         {"scale-a", OPTION_TEXT, &s.scale_a, "FILE  scales of e4m3, float32 (default: random)"},
+         {"scale-b", OPTION_TEXT, &s.scale_b, "FILE  the same of B"},
          {"verify", OPTION_FLAG, &s.verify, "compare with a double-precision reference"},
          {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
          {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},

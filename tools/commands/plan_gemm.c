@@ -73,7 +73,7 @@ static void report_candidates(plan *p)
     r->late = false;
 }
 
-/* ---- gemm/wgmma.ptx ----------------------------------------------------------------------------------- */
+/* ---- gemm/wgmma.ptx, wgmma_fp8.ptx ----------------------------------------------------------------------------------- */
 static void report_maps(plan *p, const gemm_wgmma_layout *l, const gemm_wgmma_operand *a,
                         const gemm_wgmma_operand *b)
 {
@@ -161,6 +161,12 @@ static void report_problem(plan *p)
     const ptxpack_gemm_desc *d = &p->gemm.desc;
     report                  *r = &p->out;
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
+    report_text(r, ".operands", "%s", "");
+    if (d->dtype_ab == PTXPACK_E4M3) {
+        report_text(r, "dtype_ab", "%s", ptxpack_dtype_name(d->dtype_ab));
+        report_text(r, "scales", "%s", gemm_scales_name(d->scales));
+        report_text(r, ".operands", ", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
+    }
     report_int(r, "m", d->m);
     report_int(r, "n", d->n);
     report_int(r, "k", d->k);
@@ -168,9 +174,10 @@ static void report_problem(plan *p)
     report_text(r, ".order_a", "%s", gemm_order_name(d->order_a));
     report_text(r, ".order_b", "%s", gemm_order_name(d->order_b));
     report_text(r, ".added", "%s%s", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "");
-    report_line(r,
-                "problem    {dtype}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"
-                "{added}");
+    report_line(
+        r,
+        "problem    {dtype}{operands}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"
+        "{added}");
 }
 
 static void report_tiles(plan *p)
@@ -218,7 +225,7 @@ static int report_layouts(plan *p)
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
     report_line(&p->out, "\nlayouts    (row of A or column of B, k) -> element of a stage; (row, column) of D");
-    if (ok && plan_method_of(p->row) == &gemm_wgmma)
+    if (ok && (plan_method_of(p->row) == &gemm_wgmma || plan_method_of(p->row) == &gemm_wgmma_fp8))
         report_wgmma(p, (const gemm_wgmma_layout *)layout);
     else if (ok)
         report_mma(p, (const gemm_mma_layout *)layout);
@@ -240,7 +247,7 @@ static int report_plan(plan *p)
     status = report_layouts(p);
     plan_report_costs(p, &(plan_costs){.flops = gemm_problem_flops(&p->gemm),
                                        .bytes = gemm_problem_bytes(&p->gemm),
-                                       .dtype = p->gemm.desc.dtype,
+                                       .dtype = gemm_operand_type(&p->gemm.desc),
                                        .symbols = symbols,
                                        .symbol_count = plan_row_symbols(p->row, &p->gemm.desc, symbols)});
     return status;

@@ -14,7 +14,7 @@
 /* Prints one line on stderr; the result is false. */
 #define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
-enum { UNIT = 8 /* strides are multiples of so many elements */ };
+enum { ALIGNMENT = 16 /* bytes, multiples of which strides are */ };
 
 /* ---- words ---------------------------------------------------------------------------------------- */
 static const char *const activations[] = {"none", "relu", "gelu", "silu", "swiglu"};
@@ -25,6 +25,22 @@ const char *gemm_order_name(ptxpack_order order) { return order == PTXPACK_ROW_M
 const char *gemm_activation_name(ptxpack_activation activation)
 {
     return (size_t)activation < ACTIVATIONS ? activations[activation] : "?";
+}
+
+static const char *const scale_names[] = {"tensor", "lines", "blocks"};
+enum { SCALE_NAMES = sizeof scale_names / sizeof scale_names[0] };
+
+const char *gemm_scales_name(ptxpack_gemm_scales scales)
+{
+    return (size_t)scales < SCALE_NAMES ? scale_names[scales] : "?";
+}
+
+bool gemm_scales_of(const char *word, ptxpack_gemm_scales *scales)
+{
+    for (size_t i = 0; i < SCALE_NAMES; i++)
+        if (strcmp(word, scale_names[i]) == 0)
+            return *scales = (ptxpack_gemm_scales)i, true;
+    return false;
 }
 
 static bool parse_order(const gemm_settings *s, const char *name, const char *word, ptxpack_order *order)
@@ -57,11 +73,32 @@ gemm_settings gemm_settings_of(const char *subcommand)
                            .seed = OPTION_NOT_GIVEN,
                            .repeat = OPTION_NOT_GIVEN,
                            .order_a = "row",
-                           .order_b = "row",
                            .dtype = "bf16",
                            .activation = "none",
                            .alpha = 1,
                            .beta = (double)NAN};
+}
+
+/* What is said of A and B; the kernels of e4m3 take a column-major B. */
+static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
+{
+    d->dtype_ab = s->dtype_ab != NULL ? ptxpack_dtype_of(s->dtype_ab) : (ptxpack_dtype)0;
+    if (s->dtype_ab != NULL && d->dtype_ab != PTXPACK_E4M3 && d->dtype_ab != d->dtype)
+        return REFUSE("--dtype-ab: \"%s\" is neither e4m3 nor %s", s->dtype_ab, s->dtype);
+    const bool fp8 = d->dtype_ab == PTXPACK_E4M3;
+    if (s->scales != NULL && !gemm_scales_of(s->scales, &d->scales))
+        return REFUSE("--scales: \"%s\" is not tensor, lines or blocks", s->scales);
+    const char *of_e4m3 = s->scales != NULL    ? "scales"
+                          : s->scale_a != NULL ? "scale-a"
+                          : s->scale_b != NULL ? "scale-b"
+                                               : NULL;
+    if (of_e4m3 != NULL && !fp8)
+        return REFUSE("--%s: only --dtype-ab e4m3 has scales", of_e4m3);
+    return parse_order(s, "order-a", s->order_a, &d->order_a) && parse_order(s, "order-b",
+                                                                             s->order_b != NULL ? s->order_b
+                                                                             : fp8              ? "column"
+                                                                                                : "row",
+                                                                             &d->order_b);
 }
 
 static bool parse_words(const gemm_settings *s, gemm_problem *p)
@@ -70,9 +107,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
-    if (!parse_order(s, "order-a", s->order_a, &d->order_a) ||
-        !parse_order(s, "order-b", s->order_b, &d->order_b) ||
-        !parse_activation(s, s->activation, &d->activation))
+    if (!parse_operands(s, d) || !parse_activation(s, s->activation, &d->activation))
         return false;
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
@@ -89,17 +124,21 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------------- */
-static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
+static int64_t rounded_up(int64_t x, ptxpack_dtype type)
+{
+    const int64_t unit = ALIGNMENT / (int64_t)ptxpack_dtype_bytes(type);
+    return (x + unit - 1) / unit * unit;
+}
 
-/* Lines lie one after another, each padded to a multiple of 8 elements. */
+/* Lines lie one after another, each padded to a multiple of 16 bytes. */
 static bool settle(const gemm_settings *s, gemm_problem *p)
 {
     ptxpack_gemm_desc *d = &p->desc;
     char               line[PLAN_LINE];
     d->size = sizeof *d;
-    d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k);
-    d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n);
-    d->stride_c = d->stride_d = rounded_up(gemm_columns(d));
+    d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k, gemm_operand_type(d));
+    d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n, gemm_operand_type(d));
+    d->stride_c = d->stride_d = rounded_up(gemm_columns(d), d->dtype);
     d->batch_a = d->stride_a * (d->order_a == PTXPACK_COLUMN_MAJOR ? d->k : d->m);
     d->batch_b = d->stride_b * (d->order_b == PTXPACK_COLUMN_MAJOR ? d->n : d->k);
     d->batch_c = d->batch_d = d->stride_d * d->m;
@@ -123,10 +162,15 @@ static bool take_sizes(const gemm_settings *s, gemm_problem *p)
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------- */
-static uint16_t *line_of(const gemm_problem *p, int matrix, int64_t batch, int64_t line)
+static uint8_t *line_of(const gemm_problem *p, int matrix, int64_t batch, int64_t line)
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
-    return p->matrix[matrix] + batch * x->batch + line * x->stride;
+    return p->matrix[matrix] + (batch * x->batch + line * x->stride) * x->element;
+}
+
+static ptxpack_dtype type_of(const gemm_problem *p, int matrix)
+{
+    return matrix <= GEMM_B ? gemm_operand_type(&p->desc) : p->desc.dtype;
 }
 
 static bool make_room(const gemm_settings *s, gemm_problem *p)
@@ -134,10 +178,15 @@ static bool make_room(const gemm_settings *s, gemm_problem *p)
     for (int i = 0; i < GEMM_MATRICES; i++) {
         if (i == GEMM_C && !p->desc.has_c)
             continue;
-        p->matrix[i] = (uint16_t *)calloc(1, p->geometry.matrix[i].bytes + 1);
+        p->matrix[i] = (uint8_t *)calloc(1, p->geometry.matrix[i].bytes + 1);
         if (p->matrix[i] == NULL)
             return REFUSE("no memory for %llu bytes of %s", (unsigned long long)p->geometry.matrix[i].bytes,
                           gemm_matrix_names[i]);
+    }
+    for (int i = 0; i <= GEMM_B && p->desc.dtype_ab == PTXPACK_E4M3; i++) {
+        p->scale[i] = (float *)malloc(p->geometry.scale[i].bytes);
+        if (p->scale[i] == NULL)
+            return REFUSE("no memory for the scales of %s", gemm_matrix_names[i]);
     }
     p->bias = p->desc.has_bias ? (uint16_t *)calloc((size_t)p->desc.n, sizeof *p->bias) : NULL;
     return p->bias != NULL || !p->desc.has_bias || REFUSE("no memory for the bias");
@@ -148,10 +197,18 @@ static void fill_random(gemm_problem *p, int matrix, random_state *random)
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
         for (int64_t line = 0; line < x->lines; line++)
-            random_normal(random, p->desc.dtype, line_of(p, matrix, batch, line), (size_t)x->length);
+            random_normal(random, type_of(p, matrix), line_of(p, matrix, batch, line), (size_t)x->length);
 }
 
 /* ---- files ---------------------------------------------------------------------------------------- */
+/* Whether a number is finite, but not in the type. */
+static bool beyond_range(ptxpack_dtype type, float value)
+{
+    return isfinite(value) &&
+           (type == PTXPACK_E4M3 ? fabsf(value) >= 464 /* half a step above the largest */
+                                 : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value))));
+}
+
 /* Converts the elements of a file to the type: float32 is rounded, and finite elements must stay finite. */
 static bool convert(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
@@ -160,18 +217,20 @@ static bool convert(const gemm_settings *s, const char *path, ptxpack_dtype dtyp
         return REFUSE("%s: uint16 is read as bfloat16; give --dtype bf16", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
         return REFUSE("%s: its type is float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
-    if (array->type == NPY_U16 || array->type == NPY_F16)
+    if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)
+        return REFUSE("%s: uint8 is read as e4m3; give --dtype-ab e4m3", path);
+    if (array->type == NPY_U16 || array->type == NPY_F16 || array->type == NPY_U8)
         return true;
     if (array->type != NPY_F32)
-        return REFUSE("%s: its type %s is not float16, float32 or uint16", path, npy_type_name(array->type));
+        return REFUSE("%s: its type %s is not float16, float32, uint16 or uint8", path,
+                      npy_type_name(array->type));
     for (size_t i = 0; i < array->count; i++) { /* in place: each result lies before the next input */
         float value;
         memcpy(&value, &from[i], sizeof value);
-        uint16_t bits = ptxpack_from_float(dtype, value);
-        if (isfinite(value) && !isfinite(ptxpack_to_float(dtype, bits)))
+        if (beyond_range(dtype, value))
             return REFUSE("%s: element %zu, %g, is beyond the range of %s", path, i, value,
                           ptxpack_dtype_name(dtype));
-        memcpy((char *)array->data + i * sizeof bits, &bits, sizeof bits);
+        ptxpack_set_element(dtype, array->data, i, value);
     }
     return true;
 }
@@ -226,14 +285,15 @@ static bool take_lines(const gemm_settings *s, gemm_problem *p, int matrix, cons
                        const npy_array *array)
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
-    const uint16_t    *from = (const uint16_t *)array->data;
+    const uint8_t     *from = (const uint8_t *)array->data;
+    const size_t       bytes = (size_t)(x->length * x->element);
     if (extent(array, 0) != x->length || extent(array, 1) != x->lines || extent(array, 2) != p->geometry.batch)
         return REFUSE("%s: its shape differs from that of %s, %d x %lld x %lld", path,
                       gemm_matrix_names[matrix], (int)p->geometry.batch, (long long)x->lines,
                       (long long)x->length);
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
-        for (int64_t line = 0; line < x->lines; line++, from += x->length)
-            memcpy(line_of(p, matrix, batch, line), from, (size_t)x->length * sizeof *from);
+        for (int64_t line = 0; line < x->lines; line++, from += bytes)
+            memcpy(line_of(p, matrix, batch, line), from, bytes);
     return true;
 }
 
@@ -252,6 +312,33 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
     return ok;
 }
 
+/* Floats of any shape. */
+static bool read_scales(const gemm_settings *s, gemm_problem *p, int matrix, const char *path)
+{
+    npy_array    array = {.data = NULL};
+    char         line[NPY_LINE];
+    const size_t count = p->geometry.scale[matrix].bytes / sizeof(float);
+    bool         ok = npy_read(path, &array, line) || REFUSE("%s", line);
+    ok = ok && ((array.type == NPY_F32 && array.count == count) ||
+                REFUSE("%s: it must hold float32, one for each scale: %zu", path, count));
+    if (ok)
+        memcpy(p->scale[matrix], array.data, count * sizeof(float));
+    npy_free(&array);
+    return ok;
+}
+
+static bool make_scales(const gemm_settings *s, gemm_problem *p, random_state *random)
+{
+    const char *const paths[] = {s->scale_a, s->scale_b};
+    for (int i = 0; i <= GEMM_B && p->scale[i] != NULL; i++) {
+        if (paths[i] == NULL)
+            random_scales(random, p->scale[i], p->geometry.scale[i].bytes / sizeof(float));
+        else if (!read_scales(s, p, i, paths[i]))
+            return false;
+    }
+    return true;
+}
+
 static bool read_c(const gemm_settings *s, gemm_problem *p)
 {
     npy_array array = {.data = NULL};
@@ -263,7 +350,7 @@ static bool read_c(const gemm_settings *s, gemm_problem *p)
 static bool read_operands(const gemm_settings *s, gemm_problem *p)
 {
     npy_array a = {.data = NULL}, b = {.data = NULL};
-    bool      ok = read_matrix(s, s->a, p->desc.dtype, &a) && read_matrix(s, s->b, p->desc.dtype, &b) &&
+    bool ok = read_matrix(s, s->a, type_of(p, GEMM_A), &a) && read_matrix(s, s->b, type_of(p, GEMM_B), &b) &&
               match_shapes(s, p, &a, &b) && settle(s, p) && make_room(s, p) &&
               take_lines(s, p, GEMM_A, s->a, &a) && take_lines(s, p, GEMM_B, s->b, &b);
     npy_free(&a);
@@ -308,8 +395,11 @@ double gemm_problem_bytes(const gemm_problem *p)
     double bytes = (double)p->geometry.bias_bytes;
     for (int i = 0; i < GEMM_MATRICES; i++) {
         const gemm_matrix *x = &p->geometry.matrix[i];
-        bytes += 2.0 * (double)x->lines * (double)x->length * (x->batch > 0 ? p->geometry.batch : 1);
+        bytes += (double)x->element * (double)x->lines * (double)x->length *
+                 (x->batch > 0 ? p->geometry.batch : 1);
     }
+    for (int i = 0; i <= GEMM_B; i++)
+        bytes += (double)p->geometry.scale[i].bytes;
     return bytes;
 }
 
@@ -319,6 +409,8 @@ static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
     random_state random = random_start(p->seed);
     for (int i = GEMM_A; i <= GEMM_B && !files; i++)
         fill_random(p, i, &random);
+    if (!make_scales(s, p, &random))
+        return false;
     if (p->desc.has_c && (s->c == NULL || *s->c == '\0'))
         fill_random(p, GEMM_C, &random);
     else if (p->desc.has_c && !read_c(s, p))
@@ -356,6 +448,8 @@ void gemm_problem_free(gemm_problem *p)
 {
     for (int i = 0; i < GEMM_MATRICES; i++)
         free(p->matrix[i]);
+    free(p->scale[GEMM_A]);
+    free(p->scale[GEMM_B]);
     free(p->bias);
 }
 
@@ -383,7 +477,7 @@ static void pick_rows(const gemm_problem *p, gemm_row *rows, size_t count, size_
 static void compare_row(const gemm_problem *p, const gemm_row *row, const double *value, const double *error,
                         gemm_verdict *v)
 {
-    const uint16_t *d = line_of(p, GEMM_D, row->batch, row->row);
+    const uint16_t *d = (const uint16_t *)(void *)line_of(p, GEMM_D, row->batch, row->row);
     for (int32_t c = 0; c < gemm_columns(&p->desc); c++) {
         double got = ptxpack_to_float(p->desc.dtype, d[c]);
         if (!isinf(value[c]) || got != value[c])
@@ -405,8 +499,14 @@ ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verd
     gemm_row       *rows = (gemm_row *)calloc(count, sizeof *rows);
     double         *value = (double *)calloc(count, 2 * n * sizeof *value);
     gemm_reference *reference = NULL;
-    const gemm_inputs inputs = {p->matrix[GEMM_A], p->matrix[GEMM_B], p->matrix[GEMM_C],
-                                p->bias,           p->alpha,          p->beta};
+    const gemm_inputs inputs = {.a = p->matrix[GEMM_A],
+                                .b = p->matrix[GEMM_B],
+                                .c = p->matrix[GEMM_C],
+                                .bias = p->bias,
+                                .alpha = p->alpha,
+                                .beta = p->beta,
+                                .scale_a = p->scale[GEMM_A],
+                                .scale_b = p->scale[GEMM_B]};
     ptxpack_status    status = rows == NULL || value == NULL
                                    ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
                                    : gemm_reference_open(&p->desc, &inputs, &reference);

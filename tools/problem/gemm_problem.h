@@ -12,7 +12,9 @@ typedef struct gemm_settings {
     const char *subcommand;           /* named in lines on stderr */
     const char *a, *b, *c, *bias, *d; /* file names; c and bias "": random; NULL: none */
     int64_t     m, n, k, batch, seed, repeat;
-    const char *order_a, *order_b, *dtype, *activation, *device;
+    const char *order_a, *order_b, *dtype, *dtype_ab, *scales, *activation,
+        *device;                   /* dtype_ab NULL: as dtype */
+    const char *scale_a, *scale_b; /* file names; NULL: random */
     double      alpha, beta;
     bool        verify, json;
 } gemm_settings;
@@ -24,8 +26,12 @@ typedef struct gemm_settings {
         {"k", OPTION_INT, &(s)->k, "N  length of the sums (default " size_default ")"},                \
         {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                 \
         {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"}, \
+        {"order-b", OPTION_TEXT, &(s)->order_b,                                                        \
+         "row|column  the order of B in memory (default row; e4m3: column)"},                          \
+        {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},  \
     {                                                                                                  \
-        "order-b", OPTION_TEXT, &(s)->order_b, "row|column  the order of B in memory (default row)"    \
+        "scales", OPTION_TEXT, &(s)->scales,                                                           \
+            "tensor|lines|blocks  what of e4m3 has a scale of its own (default tensor)"                \
     }
 /* The settings before options are read. */
 gemm_settings gemm_settings_of(const char *subcommand);
@@ -34,7 +40,9 @@ gemm_settings gemm_settings_of(const char *subcommand);
 typedef struct gemm_problem {
     ptxpack_gemm_desc desc;
     gemm_geometry     geometry;
-    uint16_t         *matrix[GEMM_MATRICES], *bias; /* NULL: there is none */
+    uint8_t          *matrix[GEMM_MATRICES]; /* NULL: there is none */
+    uint16_t         *bias;
+    float            *scale[2]; /* of A, of B */
     float             alpha, beta;
     uint64_t          seed;
     double            ms; /* of one launch */
@@ -57,6 +65,9 @@ double gemm_problem_bytes(const gemm_problem *p);
 
 const char *gemm_order_name(ptxpack_order order);                /* "row", "column" */
 const char *gemm_activation_name(ptxpack_activation activation); /* "none", "relu", ... */
+const char *gemm_scales_name(ptxpack_gemm_scales scales);        /* "tensor", "lines", "blocks" */
+/* False: the word is none of these. */
+bool gemm_scales_of(const char *word, ptxpack_gemm_scales *scales);
 
 typedef struct gemm_verdict {
     size_t   rows, total; /* compared, and in all              */

@@ -1,4 +1,4 @@
-/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx on the emulated GPU: problems of random extents, orders,
+/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx and wgmma_fp8.ptx on the emulated GPU: problems of random extents, orders,
  * strides, batches and epilogues run twice on six SMs, so that a cluster has several tiles, some of which lie
  * beyond the matrix.  The emulated driver finds waits that never end, and races; every element is verified, and
  * the bytes between the elements of D must not change.  Also, one block of ptx/gemm/mma.ptx runs on lines of
@@ -19,8 +19,15 @@ typedef struct problem {
     ptxpack_gemm_desc    desc;
     gemm_geometry        geometry;
     ptxpack_gemm_buffers at;
-    uint16_t            *matrix[GEMM_MATRICES], *bias;
+    uint8_t             *matrix[GEMM_MATRICES];
+    uint16_t            *bias;
+    float               *scale[2]; /* of A, of B */
 } problem;
+
+static ptxpack_dtype type_of(const problem *p, int matrix)
+{
+    return matrix <= GEMM_B ? gemm_operand_type(&p->desc) : p->desc.dtype;
+}
 
 static int32_t pick(random_state *random, int32_t least, int32_t most)
 {
@@ -46,12 +53,20 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
                              .has_c = pick(random, 0, 1) != 0,
                              .has_bias = pick(random, 0, 1) != 0,
                              .activation = (ptxpack_activation)pick(random, 0, 3)};
-    if (pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
+    if (plan_method_of(row) == &gemm_wgmma_fp8) {
+        d->dtype_ab = PTXPACK_E4M3;
+        d->scales = (ptxpack_gemm_scales)pick(random, 0, 2);
+        d->order_a = PTXPACK_ROW_MAJOR;
+        d->order_b = PTXPACK_COLUMN_MAJOR;
+        d->k += d->k == 0;
+    }
+    if (d->dtype_ab != 0 || pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
         d->n = (d->n + 7) / 8 * 8;
-    int64_t a = d->order_a == PTXPACK_ROW_MAJOR ? d->k : d->m;
-    int64_t b = d->order_b == PTXPACK_ROW_MAJOR ? d->n : d->k;
-    d->stride_a = a / 8 * 8 + 16;
-    d->stride_b = b / 8 * 8 + 8;
+    const int64_t unit = d->dtype_ab != 0 ? 16 : 8;
+    int64_t       a = d->order_a == PTXPACK_ROW_MAJOR ? d->k : d->m;
+    int64_t       b = d->order_b == PTXPACK_ROW_MAJOR ? d->n : d->k;
+    d->stride_a = (a / unit + 2) * unit;
+    d->stride_b = (b / unit + 1) * unit;
     d->stride_c = d->n / 8 * 8 + 24;
     d->stride_d = d->n / 8 * 8 + 8;
     d->batch_a = pick(random, 0, 2) == 0 ? -1 : (d->order_a == PTXPACK_ROW_MAJOR ? d->m : d->k) * d->stride_a;
@@ -69,13 +84,22 @@ static bool fill(device *dev, random_state *random, problem *p)
         size_t bytes = p->geometry.matrix[i].bytes;
         if (bytes == 0)
             continue;
-        p->matrix[i] = (uint16_t *)malloc(bytes);
+        p->matrix[i] = (uint8_t *)malloc(bytes);
         ok = p->matrix[i] != NULL && device_alloc(dev, addresses[i], bytes);
         if (ok && i != GEMM_D)
-            random_normal(random, p->desc.dtype, p->matrix[i], bytes / ELEMENT);
+            random_normal(random, type_of(p, i), p->matrix[i], bytes / (size_t)p->geometry.matrix[i].element);
         else if (ok)
             memset(p->matrix[i], GUARD, bytes);
         ok = ok && device_upload(dev, *addresses[i], p->matrix[i], bytes);
+    }
+    uint64_t *const scales[] = {&p->at.scale_a, &p->at.scale_b};
+    for (int i = 0; i < 2 && ok && p->geometry.scale[i].bytes > 0; i++) {
+        const size_t bytes = p->geometry.scale[i].bytes;
+        p->scale[i] = (float *)malloc(bytes);
+        ok = p->scale[i] != NULL && device_alloc(dev, scales[i], bytes);
+        if (ok)
+            random_scales(random, p->scale[i], bytes / sizeof(float));
+        ok = ok && device_upload(dev, *scales[i], p->scale[i], bytes);
     }
     if (ok && p->desc.has_bias) {
         p->bias = (uint16_t *)malloc(p->geometry.bias_bytes);
@@ -89,11 +113,14 @@ static bool fill(device *dev, random_state *random, problem *p)
 
 static void release(device *dev, problem *p)
 {
-    const uint64_t addresses[] = {p->at.a, p->at.b, p->at.c, p->at.d, p->at.bias, p->at.workspace};
+    const uint64_t addresses[] = {p->at.a,    p->at.b,         p->at.c,       p->at.d,
+                                  p->at.bias, p->at.workspace, p->at.scale_a, p->at.scale_b};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
         device_free(dev, addresses[i]);
     for (int i = 0; i < GEMM_MATRICES; i++)
         free(p->matrix[i]);
+    free(p->scale[GEMM_A]);
+    free(p->scale[GEMM_B]);
     free(p->bias);
 }
 
@@ -116,8 +143,27 @@ static double element(const problem *p, int matrix, bool column_major, int32_t b
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     int64_t            line = column_major ? column : row, along = column_major ? row : column;
-    return (double)ptxpack_element(p->desc.dtype, p->matrix[matrix],
+    return (double)ptxpack_element(type_of(p, matrix), p->matrix[matrix],
                                    (size_t)(batch * x->batch + line * x->stride + along));
+}
+
+/* Of element `k` of line `line` of A or B, as gemm.h says it. */
+static double scale(const problem *p, int matrix, int32_t batch, int64_t line, int64_t k)
+{
+    enum { BLOCK = 128 };
+    const ptxpack_gemm_desc *d = &p->desc;
+    const int64_t            blocks = (d->k + BLOCK - 1) / BLOCK, lines = matrix == GEMM_A ? d->m : d->n;
+    const int64_t            which = (matrix == GEMM_A ? d->batch_a : d->batch_b) == -1 ? 0 : batch;
+    if (d->dtype_ab == 0)
+        return 1;
+    if (d->scales == PTXPACK_SCALES_TENSOR)
+        return (double)p->scale[matrix][0];
+    if (d->scales == PTXPACK_SCALES_LINES)
+        return (double)p->scale[matrix][which * lines + line];
+    return matrix == GEMM_A
+               ? (double)p->scale[matrix][(which * lines + line) * blocks + k / BLOCK]
+               : (double)p->scale[matrix]
+                                 [(which * ((lines + BLOCK - 1) / BLOCK) + line / BLOCK) * blocks + k / BLOCK];
 }
 
 static double activated(ptxpack_activation activation, double x)
@@ -129,7 +175,7 @@ static double activated(ptxpack_activation activation, double x)
                                                    : x;
 }
 
-/* Allows half a unit of the type, the error of f32 sums, and that of tanh.approx. */
+/* Allows half a unit of the type, the error of f32 sums, or of those of 128 products of e4m3, and that of tanh.approx. */
 static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, double *got, double *want,
                   double *bound)
 {
@@ -137,12 +183,14 @@ static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, 
     double                   sum = 0, size = 0;
     for (int32_t k = 0; k < d->k; k++) {
         double product = element(p, GEMM_A, d->order_a == PTXPACK_COLUMN_MAJOR, batch, row, k) *
-                         element(p, GEMM_B, d->order_b == PTXPACK_COLUMN_MAJOR, batch, k, column);
+                         element(p, GEMM_B, d->order_b == PTXPACK_COLUMN_MAJOR, batch, k, column) *
+                         scale(p, GEMM_A, batch, row, k) * scale(p, GEMM_B, batch, column, k);
         sum += product;
         size += fabs(product);
     }
     double x = (double)p->at.alpha * sum;
     size *= fabs((double)p->at.alpha);
+    const double cut = d->dtype_ab != 0 ? 0x1p-9 * size : 0;
     if (d->has_c) {
         double c = (double)p->at.beta * element(p, GEMM_C, false, batch, row, column);
         x += c;
@@ -156,7 +204,7 @@ static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, 
     *want = activated(d->activation, x);
     *got = element(p, GEMM_D, false, batch, row, column);
     *bound = fabs(*want) * (d->dtype == PTXPACK_BF16 ? 0x1.02p-8 : 0x1.02p-11) + 1e-6 * size + 0x1p-24 +
-             (d->activation == PTXPACK_ACTIVATION_GELU ? 0x1p-11 * fabs(x) : 0);
+             1.13 * cut + (d->activation == PTXPACK_ACTIVATION_GELU ? 0x1p-11 * fabs(x) : 0);
     return fabs(*got - *want) <= *bound;
 }
 
@@ -169,7 +217,7 @@ static bool all_right(device *dev, const problem *p)
         for (int32_t i = 0; i < p->desc.m; i++) {
             size_t line = (size_t)(b * x->batch + i * x->stride);
             for (; at < line; at++)
-                if (p->matrix[GEMM_D][at] != GUARD * 0x101)
+                if (((const uint16_t *)(const void *)p->matrix[GEMM_D])[at] != GUARD * 0x101)
                     return snprintf(dev->line, sizeof dev->line,
                                     "d: place %zu is not an element, but was written", at),
                            false;
@@ -278,7 +326,8 @@ int main(int argc, char **argv)
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].file, "gemm/wgmma.ptx") == 0 && (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
+        if ((plan_method_of(&rows[i]) == &gemm_wgmma || plan_method_of(&rows[i]) == &gemm_wgmma_fp8) &&
+            (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
             tested++;
             failed += !test_row(&dev, &rows[i], &random, problems);
         }

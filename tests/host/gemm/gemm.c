@@ -1,4 +1,4 @@
-/* gemm.c - GEMM on the host: valid descriptors and addresses; and the rows of ptx/gemm/wgmma.ptx, compared with
+/* gemm.c - GEMM on the host: valid descriptors and addresses; and the rows of ptx/gemm/wgmma.ptx and wgmma_fp8.ptx, compared with
  * the hardware's rules, which are worked out here without the layout algebra. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +55,12 @@ static void malformed_fields_are_named(void **state)
     REFUSED("order_a", d.order_a = (ptxpack_order)2);
     REFUSED("order_b", d.order_b = (ptxpack_order)7);
     REFUSED("activation 9", d.activation = (ptxpack_activation)9);
+    REFUSED("dtype_ab 1 is none", d.dtype_ab = PTXPACK_F16);
+    REFUSED("dtype_ab 4 is none", d.dtype_ab = PTXPACK_INT8);
+    REFUSED("scales 3 are none", d.dtype_ab = PTXPACK_E4M3, d.scales = (ptxpack_gemm_scales)3);
+    REFUSED("scales: only dtype_ab PTXPACK_E4M3 has any", d.scales = PTXPACK_SCALES_LINES);
+    REFUSED("k is 0, and scales are of blocks", d.dtype_ab = PTXPACK_E4M3, d.k = 0,
+            d.scales = PTXPACK_SCALES_BLOCKS);
 }
 
 static void strides_are_checked(void **state)
@@ -62,6 +68,9 @@ static void strides_are_checked(void **state)
     (void)state;
     REFUSED("stride_a: 20 is not a multiple of 8", d.stride_a = 20);
     REFUSED("stride_a: 8 is less", d.stride_a = 8);
+    REFUSED("stride_a: packed, 24 is not a multiple of 16", d.dtype_ab = PTXPACK_E4M3, d.k = 24);
+    REFUSED("batch_b: 1000 is not a multiple of 16", d.dtype_ab = PTXPACK_E4M3, d.batch_b = 1000,
+            d.order_b = PTXPACK_COLUMN_MAJOR);
     REFUSED("stride_b: packed, 21", d.n = 21);
     REFUSED("stride_b: 8 is less", d.order_b = PTXPACK_COLUMN_MAJOR, d.stride_b = 8);
     REFUSED("stride_d: 16 is less", d.stride_d = 16);
@@ -72,6 +81,9 @@ static void strides_are_checked(void **state)
     REFUSED("a: its strides span", d.m = INT32_MAX, d.stride_a = (int64_t)1 << 45);
     REFUSED("d: its strides span", d.batch = INT32_MAX, d.batch_a = d.batch_b = d.batch_c = -1,
             d.batch_d = (int64_t)1 << 45);
+    REFUSED("scale_a: its strides span", d.m = d.k = 1 << 20, d.batch = INT32_MAX, d.batch_a = 16,
+            d.batch_b = d.batch_c = -1, d.n = 8, d.dtype_ab = PTXPACK_E4M3, d.scales = PTXPACK_SCALES_BLOCKS,
+            d.order_b = PTXPACK_COLUMN_MAJOR);
     REFUSED("batch_d: D cannot be", d.batch_d = -1);
     REFUSED("batch_d: 8 makes matrices overlap", d.batch_d = 8);
     REFUSED("batch_d: 24 makes matrices overlap", d.batch_d = 24, d.stride_d = 64);
@@ -101,6 +113,41 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(g.batch, 1);
     assert_true(g.matrix[GEMM_A].bytes == 0 && g.matrix[GEMM_B].bytes == 0 && g.matrix[GEMM_D].batch == 0);
     assert_true(g.matrix[GEMM_A].stride % 8 == 0 && g.matrix[GEMM_A].stride > 0);
+}
+
+/* Of three products with one B. */
+static void scales_are_counted(void **state)
+{
+    static const struct {
+        ptxpack_gemm_scales scales;
+        int64_t             a_line, a_batch, b_line, b_batch;
+        uint64_t            a_bytes, b_bytes;
+    } cases[] = {
+        {PTXPACK_SCALES_TENSOR, 1, 0, 1, 0, 4, 4},
+        {PTXPACK_SCALES_LINES, 1, 40, 1, 0, 480, 4 * 264},
+        {PTXPACK_SCALES_BLOCKS, 2, 80, 2, 0, 960, 4 * 3 * 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ptxpack_gemm_desc d = a_problem();
+        gemm_geometry     g;
+        char              line[PLAN_LINE];
+        d.n = 264;
+        d.k = 144;
+        d.order_b = PTXPACK_COLUMN_MAJOR;
+        d.batch_b = -1;
+        d.dtype_ab = PTXPACK_E4M3;
+        d.scales = cases[i].scales;
+        assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+        assert_true(g.matrix[GEMM_A].element == 1 && g.matrix[GEMM_A].bytes == 3 * 40 * 144);
+        assert_true(g.matrix[GEMM_D].element == 2 && g.matrix[GEMM_D].bytes == 3 * 40 * 264 * 2);
+        assert_int_equal(g.scale[GEMM_A].line, cases[i].a_line);
+        assert_int_equal(g.scale[GEMM_A].batch, cases[i].a_batch);
+        assert_int_equal(g.scale[GEMM_A].bytes, cases[i].a_bytes);
+        assert_int_equal(g.scale[GEMM_B].line, cases[i].b_line);
+        assert_int_equal(g.scale[GEMM_B].batch, cases[i].b_batch);
+        assert_int_equal(g.scale[GEMM_B].bytes, cases[i].b_bytes);
+    }
 }
 
 /* Blocks that share k: a cluster of them for each tile must fit into a grid. */
@@ -139,13 +186,13 @@ static void addresses_are_checked(void **state)
         ptxpack_gemm_buffers b;
     } wrong[] = {
         {"buffers.size", {.size = 1}},
-        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0}},
-        {"b: address 0x20008", {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0}},
-        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0}},
-        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0}},
-        {"wraps", {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0}},
-        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0}},
-        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0}},
+        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
+        {"b: address 0x20008", {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
+        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
+        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0, 0, 0}},
+        {"wraps", {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
+        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0, 0, 0}},
+        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0, 0, 0}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(ptxpack_gemm_check_buffers(&g, &wrong[i].b, line), PTXPACK_E_ARG);
@@ -157,6 +204,93 @@ static void addresses_are_checked(void **state)
     assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_E_ARG);
     g.matrix[GEMM_C].bytes = 0; /* there is no C */
     assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_OK);
+}
+
+static void scales_have_addresses(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc    d = a_problem();
+    gemm_geometry        g;
+    char                 line[PLAN_LINE];
+    ptxpack_gemm_buffers b =
+        {.size = sizeof b, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
+    d.dtype_ab = PTXPACK_E4M3;
+    d.n = 32; /* as B is row-major here */
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_OK); /* of a tensor: 1 */
+    b.scale_b = 0x60004;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_OK);
+    b.scale_a = b.d;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_E_ARG);
+    assert_non_null(strstr(line, "d overlaps scale_a"));
+    d.scales = PTXPACK_SCALES_LINES;
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    b.scale_a = 0;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_E_ARG);
+    assert_string_equal(line, "scale_a is null");
+    b.scale_a = 0x70000;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_E_ARG);
+    assert_string_equal(line, "scale_b: address 0x60004 is not a multiple of 16 bytes");
+}
+
+/* Callers that were compiled before dtype_ab and the scales were there. */
+static void older_structs_are_taken(void **state)
+{
+    (void)state;
+    ptxpack              *handle;
+    ptxpack_gemm_plan    *plan;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d = a_problem();
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    d.size = offsetof(ptxpack_gemm_desc, dtype_ab);
+    d.dtype_ab = PTXPACK_E4M3; /* not looked at */
+    d.m = 0;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");
+    d.size--;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_non_null(strstr(ptxpack_detail(handle), "desc.size"));
+    ptxpack_close(handle);
+}
+
+static void expect_row_refusal(ptxpack *handle, const ptxpack_gemm_desc *d, const char *words)
+{
+    char line[PLAN_LINE];
+    assert_non_null(
+        plan_row_refusal(&gemm_op, handle, NULL, d, ptxpack_variant_find("gemm_wgmma_sm90_fp8_128x192"), line));
+    assert_string_equal(line, words);
+}
+
+/* Which rows take e4m3, and of which problems. */
+static void e4m3_has_rows_of_its_own(void **state)
+{
+    (void)state;
+    ptxpack              *handle;
+    char                  line[PLAN_LINE];
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d = a_problem();
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    d.dtype_ab = PTXPACK_E4M3;
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    size_t                 count, taken = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].op, "gemm") != 0)
+            continue;
+        const bool takes = plan_row_refusal(&gemm_op, handle, NULL, &d, &rows[i], line) == NULL;
+        assert_int_equal(takes, plan_method_of(&rows[i]) == &gemm_wgmma_fp8);
+        taken += takes;
+    }
+    assert_true(taken > 0);
+    d.order_b = PTXPACK_ROW_MAJOR;
+    d.n = 32;
+    expect_row_refusal(handle, &d, "order_b: takes e4m3 of a row-major A and a column-major B");
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    d.n = 20;
+    d.stride_c = d.stride_d = 24;
+    d.batch_c = d.batch_d = 24 * d.m;
+    expect_row_refusal(handle, &d, "n is 20, no multiple of 8");
+    ptxpack_close(handle);
 }
 
 /* ---- the rows of gemm_wgmma --------------------------------------------------------------------------- */
@@ -171,7 +305,7 @@ static void for_every_row(void (*test)(const row_case *))
     const ptxpack_variant *rows = ptxpack_variants(&count);
     for (size_t i = 0; i < count; i++) {
         static row_case c;
-        if (plan_method_of(&rows[i]) != &gemm_wgmma)
+        if (plan_method_of(&rows[i]) != &gemm_wgmma && plan_method_of(&rows[i]) != &gemm_wgmma_fp8)
             continue;
         c.row = &rows[i];
         if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)
@@ -190,21 +324,22 @@ static void expect(const row_case *c, const char *what, int64_t got, int64_t wan
 
 /* Where TMA puts the element, by the rule of the 128-byte swizzle: the index of the 16-byte chunk is XORed with
  * the row. */
-static int64_t place(int64_t mn, int64_t k, bool k_lines)
+static int64_t place(int64_t mn, int64_t k, int64_t element, bool k_lines)
 {
     int64_t box = k_lines ? mn / BOX : 0, line = k_lines ? k : mn, along = k_lines ? mn % BOX : k;
-    return box * BOX * BOX_ROW + line * BOX_ROW + ((along * ELEMENT) ^ (line % 8 * 16));
+    return box * BOX * BOX_ROW + line * BOX_ROW + ((along * element) ^ (line % 8 * 16));
 }
 
 static void check_operand(const row_case *c, const gemm_wgmma_operand *o, int64_t extent, bool k_lines)
 {
-    for (int64_t k = 0; k < BOX; k++)
+    const int64_t element = c->l.element;
+    for (int64_t k = 0; k < BOX_ROW / element; k++)
         for (int64_t mn = 0; mn < extent; mn++)
-            expect(c, "an element's place", ELEMENT * ptxpack_at(&o->tile, mn + extent * k),
-                   place(mn, k, k_lines));
+            expect(c, "an element's place", element * ptxpack_at(&o->tile, mn + extent * k),
+                   place(mn, k, element, k_lines));
     expect(c, "swizzle", o->read.fields.swizzle, PTXPACK_WGMMA_128B);
     expect(c, "stride", o->read.fields.stride, 8 * BOX_ROW);
-    expect(c, "the next k", 16 * o->read.step_k, k_lines ? 16 * BOX_ROW : 16 * ELEMENT);
+    expect(c, "the next k", 16 * o->read.step_k, k_lines ? 16 * BOX_ROW : 32); /* 16 of 2 bytes, 32 of one */
     if (k_lines && o->read.mn > BOX)
         expect(c, "leading", o->read.fields.leading, BOX * BOX_ROW);
     if (o->read.mn < extent)
@@ -215,9 +350,12 @@ static void check_operand(const row_case *c, const gemm_wgmma_operand *o, int64_
 
 static void check_row(const row_case *c)
 {
+    const bool fp8 = plan_method_of(c->row) == &gemm_wgmma_fp8; /* of one order */
     for (int column = 0; column < 2; column++) {
-        check_operand(c, &c->l.a[column], c->l.block_m, column == 1);
-        check_operand(c, &c->l.b[column], c->l.block_n, column == 0);
+        if (!fp8 || column == 0)
+            check_operand(c, &c->l.a[column], c->l.block_m, column == 1);
+        if (!fp8 || column == 1)
+            check_operand(c, &c->l.b[column], c->l.block_n, column == 0);
     }
     assert_true(c->l.shared_bytes <= SHARED_LIMIT / c->row->blocks_per_sm - 1024 * (c->row->blocks_per_sm - 1));
     assert_true(c->l.smem_d % 1024 == 0 && c->l.d_box_bytes % 1024 == 0);
@@ -261,7 +399,14 @@ static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, siz
 static void check_staging(const row_case *c)
 {
     static ptxpack_symbol   all[PTXPACK_INSTANCE_SYMBOLS];
-    const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_BF16, .m = 64, .n = 64, .k = 64};
+    const bool              fp8 = plan_method_of(c->row) == &gemm_wgmma_fp8;
+    const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                    .dtype = PTXPACK_BF16,
+                                    .m = 64,
+                                    .n = 64,
+                                    .k = 64,
+                                    .order_b = fp8 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                                    .dtype_ab = fp8 ? PTXPACK_E4M3 : (ptxpack_dtype)0};
     size_t                  count = plan_row_symbols(c->row, &desc, all);
     if (count == 0)
         fail_msg("%s", ptxpack_detail(NULL));
@@ -271,6 +416,10 @@ static void check_staging(const row_case *c)
     }
     for (int64_t thread = 0; thread < 128; thread++)
         expect(c, "C_COLUMN", thread_function(c, all, count, "C_COLUMN", thread), thread % 4 * 2);
+    for (int64_t thread = 0; thread < 128 && fp8; thread++)
+        expect(c, "C_ROW", thread_function(c, all, count, "C_ROW", thread), thread / 32 * 16 + thread % 32 / 4);
+    if (fp8)
+        expect(c, "C_ROWS", symbol(c, all, count, "C_ROWS"), 8);
     expect(c, "C_COLUMNS", symbol(c, all, count, "C_COLUMNS"), 8);
     expect(c, "D_STEP", symbol(c, all, count, "D_STEP"), 32);
     expect(c, "D_STEPS", symbol(c, all, count, "D_STEPS"), 4);
@@ -284,18 +433,17 @@ static void accumulators_are_staged_where_they_belong(void **state)
     for_every_row(check_staging);
 }
 
-static void contradictions_are_refused(void **state)
+static void contradictions_of(const char *id)
 {
-    (void)state;
     static gemm_wgmma_layout l;
-    ptxpack_variant          row = *ptxpack_variant_find("gemm_wgmma_sm90_128x256_2x1");
+    ptxpack_variant          row = *ptxpack_variant_find(id);
     assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_OK);
     row.shared_bytes -= 16;
     assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
     assert_non_null(strstr(ptxpack_detail(NULL), "shared_bytes"));
     for (int i = 0; i < row.parameter_count; i++) {
         int64_t kept = row.parameters[i].value;
-        if (strcmp(row.parameters[i].name, "SPEED") == 0)
+        if (strcmp(row.parameters[i].name, "SPEED") == 0 || strcmp(row.parameters[i].name, "FP8") == 0)
             continue;
         row.parameters[i].value = 999;
         assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
@@ -304,14 +452,25 @@ static void contradictions_are_refused(void **state)
     }
 }
 
+static void contradictions_are_refused(void **state)
+{
+    (void)state;
+    contradictions_of("gemm_wgmma_sm90_128x256_2x1");
+    contradictions_of("gemm_wgmma_sm90_fp8_128x192_2x1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_fields_are_named),
         cmocka_unit_test(strides_are_checked),
         cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(scales_are_counted),
         cmocka_unit_test(a_grid_has_its_limit),
         cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(scales_have_addresses),
+        cmocka_unit_test(older_structs_are_taken),
+        cmocka_unit_test(e4m3_has_rows_of_its_own),
         cmocka_unit_test(tiles_are_as_the_hardware_has_them),
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),

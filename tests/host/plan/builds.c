@@ -190,8 +190,8 @@ static void every_gemm_plan_is_listed(void **state)
 {
     static const int32_t sizes[][3] = {{64, 64, 64},  {4096, 4096, 512}, {8, 20000, 64},
                                        {300, 200, 0}, {16, 24, 8192},    {100, 1001, 128}};
-    enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 5 };
-    size_t chosen = 0;
+    enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 5, SCALES = 3 };
+    size_t chosen = 0, chosen_fp8 = 0;
     (void)state;
     for (size_t a = 0; a < ARCHS; a++) {
         ptxpack *handle = open_arch(archs[a]);
@@ -216,9 +216,27 @@ static void every_gemm_plan_is_listed(void **state)
                                             .activation = (ptxpack_activation)(epilogue / 4)};
             chosen += plan_listed(&gemm_op, handle, &desc);
         }
+        for (unsigned i = 0; i < 2 * SIZES * SCALES * EPILOGUES; i++) {
+            const int32_t          *size = sizes[i / 2 % SIZES];
+            unsigned                epilogue = i / (2 * SIZES * SCALES);
+            bool                    swiglu = epilogue / 4 == PTXPACK_ACTIVATION_SWIGLU;
+            const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                            .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                                            .m = size[0],
+                                            .n = (size[1] + 15) / 16 * 16,
+                                            .k = size[2] + 16,
+                                            .order_b = PTXPACK_COLUMN_MAJOR,
+                                            .has_c = (epilogue & 1) != 0 && !swiglu,
+                                            .has_bias = (epilogue & 2) != 0,
+                                            .activation = (ptxpack_activation)(epilogue / 4),
+                                            .dtype_ab = PTXPACK_E4M3,
+                                            .scales = (ptxpack_gemm_scales)(i / (2 * SIZES) % SCALES)};
+            chosen_fp8 += plan_listed(&gemm_op, handle, &desc);
+        }
         ptxpack_close(handle);
     }
     assert_true(chosen > 4500);
+    assert_int_equal(chosen_fp8, 2 * SIZES * SCALES * EPILOGUES); /* on Hopper alone */
 }
 
 static void every_vector_plan_is_listed(void **state)

@@ -1,24 +1,7 @@
-/* self_test.c - tests the tester: kernels are broken on purpose, one line at a time.  The cases must notice
- * every break, and must find nothing without one. */
-#include <dirent.h>
-#include <errno.h>
-#include <ftw.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+/* breakages.c - the table of what --self-test breaks. */
+#include "breakages.h"
 
-#include "check.h"
-#include "tools/command.h"
-
-/* One break: in `file`, the text `from` becomes `to`, wherever it stands.  Any run of blanks in `from` matches
- * any other.  No break may reach outside the tensors: a fault would end the run. */
-typedef struct breakage {
-    const char *what, *file, *from, *to;
-    const char *filter; /* the cases that must notice */
-} breakage;
+#include <stddef.h>
 
 static const breakage breakages[] = {
     {"nothing", "attention/mask.ptx", NULL, NULL, "f16 d64 4/2 113x"},
@@ -297,13 +280,13 @@ static const breakage breakages[] = {
     {"nothing is broken in products of few rows", "gemm/rows.ptx", NULL, NULL, "rc 9x48"},
     {"the first part of k is all", "gemm/rows_store.ptx", "setp.lt.u32 %more, %last, %splits;",
      "setp.lt.u32 %more, %splits, %last;", "rc 9x48"},
-    {"a tile's counter is not set to 0 again", "gemm/rows_store.ptx", "sub.u32 %x, %splits, 1;", "mov.b32 %x, 255;",
-     "rc 9x48"},
+    {"a tile's counter is not set to 0 again", "gemm/rows_store.ptx", "sub.u32 %x, %splits, 1;",
+     "mov.b32 %x, 255;", "rc 9x48"},
     {"a part of k has the next one's first blocks", "gemm/rows.ptx", "setp.lt.u32 %inside, %x, %stop;",
      "setp.eq.u32 %inside, %x, %x;", "rc 9x48"},
     {"k has no end", "gemm/rows.ptx", "setp.lt.and.u32 %inside, %x, %k, %inside;", "", "rc 9x48"},
-    {"all warps have one place for their sums", "gemm/rows.ptx", "mad.lo.u32 %own_sums, %warp, \\[SUM_WARP], %sums;",
-     "mov.b32 %own_sums, %sums;", "rc 9x48"},
+    {"all warps have one place for their sums", "gemm/rows.ptx",
+     "mad.lo.u32 %own_sums, %warp, \\[SUM_WARP], %sums;", "mov.b32 %own_sums, %sums;", "rc 9x48"},
     {"a gate multiplies itself", "gemm/mma_epilogue.ptx",
      "mul.f32 %sum\\[\\s+\\e], %sum\\[\\s+\\e], %sum\\[\\s+4+\\e];",
      "mul.f32 %sum\\[\\s+\\e], %sum\\[\\s+\\e], %sum\\[\\s+\\e];", "gemm f16 rc 147x"},
@@ -367,13 +350,14 @@ static const breakage breakages[] = {
 static const breakage wgmma_breakages[] = {
     {"nothing is broken in products of few rows by TMA", "gemm/rows_tma.ptx", NULL, NULL, "rc 5x208"},
     {"a stage is filled again when one warp has read it", "gemm/rows_tma.ptx",
-     "MBARRIER_INIT %base+\\[BAR_EMPTY+8*i], \\[WARPS]", "MBARRIER_INIT %base+\\[BAR_EMPTY+8*i], 1", "rc 5x208"},
-    {"each part of k begins at the first", "gemm/rows_tma.ptx", "mul.lo.u32 %k, %split, %part_blocks;", "mov.b32 %k, 0;",
-     "rc 27x104"},
-    {"reads of a stage are not ordered before the next copy", "gemm/rows_tma.ptx", "fence.proxy.async.shared::cta;", "",
+     "MBARRIER_INIT %base+\\[BAR_EMPTY+8*i], \\[WARPS]", "MBARRIER_INIT %base+\\[BAR_EMPTY+8*i], 1",
      "rc 5x208"},
-    {"sums of a tile are stored while those before are read", "gemm/rows_tma.ptx", "TILE_SYNC STORE_SUMS", "STORE_SUMS",
-     "rc 5x208"},
+    {"each part of k begins at the first", "gemm/rows_tma.ptx", "mul.lo.u32 %k, %split, %part_blocks;",
+     "mov.b32 %k, 0;", "rc 27x104"},
+    {"reads of a stage are not ordered before the next copy", "gemm/rows_tma.ptx",
+     "fence.proxy.async.shared::cta;", "", "rc 5x208"},
+    {"sums of a tile are stored while those before are read", "gemm/rows_tma.ptx", "TILE_SYNC STORE_SUMS",
+     "STORE_SUMS", "rc 5x208"},
     {"warps side by side multiply the same columns", "gemm/rows_tma.ptx",
      "mad.lo.u32 %b_lane, %n_group, \\[OWN_TILES*2048], %b_lane;", "", "rc 27x104"},
     {"a row of bits has one key too many", "attention/mask.ptx", "sub.s32 \\d, \\columns, \\[\\first];",
@@ -472,10 +456,28 @@ static const breakage wgmma_breakages[] = {
      ".if VARLEN == 0 GRID_WAIT", ".if 0\n GRID_WAIT", "chain bf16 attention_wgmma_sm90_fp8_d64_192x128"},
     {"attention with lengths does not wait for the kernel before", "attention/wgmma_produce.ptx",
      "GRID_WAIT // by", "// by", "chain f16 attention_wgmma_sm90_d64_192x128"},
-    {"a product does not wait for the kernel before", "gemm/wgmma.ptx",
+    {"a product does not wait for the kernel before", "gemm/wgmma_kernel.ptx",
      "GRID_WAIT PRODUCE_TILE:", "PRODUCE_TILE:", "chain f16 attention_wgmma_sm90_d64_192x128"},
-    {"the bias is read before the kernel before has ended", "gemm/wgmma.ptx", "GRID_WAIT // the bias",
+    {"the bias is read before the kernel before has ended", "gemm/wgmma_kernel.ptx", "GRID_WAIT // the bias",
      "// the bias", "chain f16 attention_wgmma_sm90_d64_192x128"},
+    {"nothing is broken in products of e4m3", "gemm/wgmma_fp8.ptx", NULL, NULL, "e4m3-tensor rc 147x"},
+    {"a sum of e4m3 begins with the one before", "gemm/wgmma_fp8.ptx", "%b_desc0, %never", "%b_desc0, %always",
+     "e4m3-tensor rc 147x"},
+    {"a tile has the sums of the one before, too", "gemm/wgmma_fp8.ptx", "mov.f32 %u\\[zero_i], 0f00000000;",
+     "", "e4m3-tensor rc 147x"},
+    {"one part of a block of k is added as the other", "gemm/wgmma_fp8.ptx", "((\\part)+PARTS-1)%PARTS",
+     "\\part", "e4m3-tensor rc 147x"},
+    {"both rows of a thread have one scale", "gemm/wgmma_fp8.ptx", "%row_scale\\[\\j/2]", "%row_scale0",
+     "e4m3-lines rc 147x"},
+    {"both columns of a pair have one scale", "gemm/wgmma_fp8.ptx", "%column_scale\\[\\j%2]", "%column_scale0",
+     "e4m3-lines rc 147x"},
+    {"blocks of k have the scales of the first", "gemm/wgmma_fp8.ptx",
+     "add.u64 %a_scale_at\\half, %a_scale_at\\half, 4;", "", "e4m3-blocks rc 147x"},
+    {"a tile that begins in the middle of a block has its scale throughout", "gemm/wgmma_fp8.ptx",
+     "%b_scale\\[scale_i/2+1], %b_scale\\[scale_i/2], %from_middle;",
+     "%b_scale\\[scale_i/2], %b_scale\\[scale_i/2], %from_middle;", "e4m3-blocks rc 147x"},
+    {"the parts of a cluster have the scales of the first part", "gemm/wgmma_fp8.ptx",
+     "add.u64 \\to, \\to, %scale_wide;", "", "e4m3-blocks rc 147x"},
     {"an append does not wait for the kernel before", "kv_cache/append.ptx", "GRID_RELEASE GRID_WAIT",
      "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},
     {"a merge does not wait for the kernel before", "attention/merge.ptx", "GRID_RELEASE GRID_WAIT",
@@ -487,225 +489,6 @@ enum {
     WGMMA = sizeof wgmma_breakages / sizeof wgmma_breakages[0]
 };
 
-static const breakage *breakage_at(int i)
-{
-    return i < BREAKAGES ? &breakages[i] : &wgmma_breakages[i - BREAKAGES];
-}
+int breakage_count(bool hopper) { return BREAKAGES + (hopper ? WGMMA : 0); }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-
-/* The length of `pattern` at `text`, or 0 when `text` does not begin with it. */
-static size_t match(const char *text, const char *pattern)
-{
-    const char *at = text;
-    while (*pattern != '\0') {
-        if (is_blank(*pattern)) {
-            if (!is_blank(*at))
-                return 0;
-            while (is_blank(*pattern))
-                pattern++;
-            while (is_blank(*at))
-                at++;
-        } else if (*at++ != *pattern++) {
-            return 0;
-        }
-    }
-    return (size_t)(at - text);
-}
-
-/* Writes `text` with the break in it; returns how often it was made, or -1. */
-static int write_broken(FILE *out, const char *text, const breakage *b)
-{
-    int made = 0;
-    while (*text != '\0') {
-        size_t length = b->from != NULL ? match(text, b->from) : 0;
-        if (length > 0) {
-            fputs(b->to, out);
-            text += length;
-            made++;
-        } else {
-            fputc(*text++, out);
-        }
-    }
-    return ferror(out) ? -1 : made;
-}
-
-static char *read_text(const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    long  bytes;
-    if (file == NULL)
-        return NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0 &&
-        (text = (char *)calloc((size_t)bytes + 1, 1)) != NULL &&
-        fread(text, 1, (size_t)bytes, file) != (size_t)bytes) {
-        free(text);
-        text = NULL;
-    }
-    fclose(file);
-    return text;
-}
-
-/* Copies one file, with the break if it belongs to the file; adds to *made.  Returns false when it cannot be
- * copied. */
-static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b, int *made)
-{
-    char from[PATH_MAX], to[PATH_MAX];
-    if (snprintf(from, sizeof from, "%s/%s", from_dir, name) >= (int)sizeof from ||
-        snprintf(to, sizeof to, "%s/%s", to_dir, name) >= (int)sizeof to)
-        return false;
-    breakage none = *b;
-    none.from = NULL;
-    char *text = read_text(from);
-    FILE *out = text != NULL ? fopen(to, "wb") : NULL;
-    int   count = out != NULL ? write_broken(out, text, strcmp(name, b->file) == 0 ? b : &none) : -1;
-    if (out != NULL && fclose(out) != 0)
-        count = -1;
-    free(text);
-    if (count > 0)
-        *made += count;
-    return count >= 0;
-}
-
-/* Copies every .ptx file of the folders that kernels include from. */
-static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
-{
-    static const char *const folders[] = {"atom",
-                                          "shared",
-                                          "attention",
-                                          "attention/decode",
-                                          "attention/wgmma",
-                                          "attention/hooks",
-                                          "attention/bytes",
-                                          "attention/bias",
-                                          "attention/blocks",
-                                          "kv_cache",
-                                          "gemm",
-                                          "vector",
-                                          "norm",
-                                          "gather",
-                                          "sampling"};
-    bool                     ok = true;
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
-        char           path[PATH_MAX];
-        struct dirent *entry;
-        ok = snprintf(path, sizeof path, "%s/%s", to, folders[i]) < (int)sizeof path &&
-             mkdir(path, 0700) == 0 &&
-             snprintf(path, sizeof path, "%s/%s", from, folders[i]) < (int)sizeof path;
-        DIR *folder = ok ? opendir(path) : NULL;
-        ok = folder != NULL;
-        while (ok && (entry = readdir(folder)) != NULL) {
-            size_t length = strlen(entry->d_name);
-            char   name[300];
-            if (length < 4 || strcmp(entry->d_name + length - 4, ".ptx") != 0)
-                continue;
-            snprintf(name, sizeof name, "%s/%s", folders[i], entry->d_name);
-            ok = copy_file(from, to, name, b, made);
-        }
-        if (folder != NULL)
-            closedir(folder);
-    }
-    return ok;
-}
-
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info, (void)type, (void)where;
-    return remove(path);
-}
-
-/* Runs the cases on the pack in `folder`; `run` holds the counts. */
-static void run_broken(const check *c, const breakage *b, const char *folder, check *run)
-{
-    const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
-    *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
-    pthread_mutex_init(&run->gpu_lock, NULL);
-    pthread_mutex_init(&run->print_lock, NULL);
-    run->brief = c->brief;
-    run->first = c->gpu.emulated && b->from != NULL; /* one case that notices is enough */
-    if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
-        check_broken(run, b->what, run->gpu.line);
-        return;
-    }
-    check_vector(run);
-    check_gemm(run);
-    check_attention(run);
-    check_lengths(run);
-    check_blocks(run);
-    check_merge(run);
-    check_norm(run);
-    check_sampling(run);
-    check_gather(run);
-    check_append(run);
-    check_chain(run);
-    check_split(run);
-    device_close(&run->gpu);
-}
-
-/* Whether the cases noticed the break, or found nothing if there is none. */
-static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir, const char *base)
-{
-    char folder[PATH_MAX];
-    int  made = 0;
-    bool ok = false;
-    if (snprintf(folder, sizeof folder, "%s/ptxpack-self-test-XXXXXX", base) >= (int)sizeof folder ||
-        mkdtemp(folder) == NULL) {
-        printf("FAIL %s: no temporary folder: %s\n", b->what, strerror(errno));
-        return false;
-    }
-    if (!copy_pack(ptx_dir, folder, b, &made)) {
-        printf("FAIL %s: cannot copy the .ptx files of %s (--ptx-dir)\n", b->what, ptx_dir);
-    } else if (b->from != NULL && made == 0) {
-        printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
-    } else {
-        check run;
-        run_broken(c, b, folder, &run);
-        int  passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
-        bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
-        ok = (!atomic_load(&run.broken) || judged) &&
-             (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
-        printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
-               atomic_load(&run.broken) && run.gpu.line[0] != '\0' ? "; the GPU or the compiler: " : "",
-               atomic_load(&run.broken) ? run.gpu.line : "");
-    }
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    return ok;
-}
-
-int check_self_test_texts(const char *ptx_dir, char *line, size_t cap)
-{
-    int missing = 0;
-    for (int i = 0; i < BREAKAGES + WGMMA; i++) {
-        const breakage *b = breakage_at(i);
-        char            path[PATH_MAX], *text = NULL;
-        FILE           *nowhere = fopen("/dev/null", "w");
-        if (snprintf(path, sizeof path, "%s/%s", ptx_dir, b->file) < (int)sizeof path)
-            text = read_text(path);
-        if (text == NULL || nowhere == NULL || (b->from != NULL && write_broken(nowhere, text, b) < 1)) {
-            snprintf(line, cap, "%s: %s has no \"%s\" to break", b->what, b->file,
-                     b->from != NULL ? b->from : "");
-            missing++;
-        }
-        free(text);
-        if (nowhere != NULL)
-            fclose(nowhere);
-    }
-    return missing;
-}
-
-int check_self_test(check *c, const char *ptx_dir)
-{
-    const char *base = getenv("TMPDIR");
-    bool        hopper = ptxpack_device(c->gpu.handle)->caps.arch == 90;
-    int         missed = 0, tried = 0, count = BREAKAGES + (hopper ? WGMMA : 0);
-    for (int i = 0; i < count; i++) {
-        const breakage *b = breakage_at(i);
-        if (c->filter != NULL && strstr(b->what, c->filter) == NULL)
-            continue;
-        tried++;
-        missed += !try_breakage(c, b, ptx_dir, base != NULL && *base != '\0' ? base : "/tmp");
-    }
-    printf("self-test: %d of %d breaks were treated as they must be\n", tried - missed, tried);
-    return missed == 0 && tried > 0 ? COMMAND_OK : COMMAND_FAILED;
-}
+const breakage *breakage_at(int i) { return i < BREAKAGES ? &breakages[i] : &wgmma_breakages[i - BREAKAGES]; }
