@@ -35,7 +35,7 @@ sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
 # The model of the example is what `ptxpack bench model` runs; it includes the headers as they are installed.
 MODEL_SRC := $(filter-out %/main.c,$(call sources,tools/examples/llama))
-TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving bench/parallel)) $(MODEL_SRC)
+TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving bench/parallel bench/model)) $(MODEL_SRC)
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 NCCL_SRC  := $(call sources,tools/emu/nccl)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC) $(NCCL_SRC),$(call sources,tools/emu/*))
@@ -96,9 +96,9 @@ $(B)/%.o: %.c
 	$(SAY) CC $<
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(call objects,$(MODEL_SRC) tools/bench/model.c): override CPPFLAGS += -I$(B)/include
-$(call objects,$(MODEL_SRC) tools/bench/model.c): override CFLAGS += -Wno-c++-compat
-$(call objects,$(MODEL_SRC) tools/bench/model.c): | headers
+$(call objects,$(MODEL_SRC) tools/bench/model/model.c): override CPPFLAGS += -I$(B)/include
+$(call objects,$(MODEL_SRC) tools/bench/model/model.c): override CFLAGS += -Wno-c++-compat
+$(call objects,$(MODEL_SRC) tools/bench/model/model.c): | headers
 
 # libmd's SHA-256 and zlib's inflate become parts of these objects, under local names: nothing else needs libmd or zlib.
 $(B)/cache/prebuilt/sha256.o: WITHIN := libmd.a

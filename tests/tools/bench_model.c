@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
-#include "tools/bench/model.h"
+#include "tools/bench/model/model.h"
 #include "tools/command.h"
 #include "tools/progress.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rounds.h"
+#include "tools/bench/rounds.h"
 #include "tools/command.h"
 #include "tools/examples/llama/llama.h"
 #include "tools/problem/random.h"

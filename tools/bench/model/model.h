@@ -1,7 +1,7 @@
 /* model.h - private: what ptxpack bench model measures, for its tests, too. */
 #ifndef PTXPACK_BENCH_MODEL_H
 #define PTXPACK_BENCH_MODEL_H
-#include "bench.h"
+#include "tools/bench/bench.h"
 
 typedef struct model_shape {
     const char *name;

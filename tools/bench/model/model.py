@@ -3,7 +3,7 @@
 
 Needs a machine with PyTorch, transformers 5 and a CUDA device, and build/ptxpack (make).
 
-  python3 tools/bench/model.py [--model llama3-8b|llama3.2-1b] [--batch 1,32] [--seqlen 2048] [--size 8192] [--ptxpack PATH]
+  python3 tools/bench/model/model.py [--model llama3-8b|llama3.2-1b] [--batch 1,32] [--seqlen 2048] [--size 8192] [--ptxpack PATH]
 
 Both have random weights of the model's shape in bf16.  transformers decodes greedily: LlamaForCausalLM with StaticCache, whose forward pass
 is compiled with mode="reduce-overhead" (CUDA graphs) and fullgraph=True; a step is timed from one token to the next one, the mean of
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--batch", default="1,32")
     parser.add_argument("--seqlen", default="2048")
     parser.add_argument("--size", default="8192")
-    parser.add_argument("--ptxpack", default=os.path.join(here, "..", "..", "build", "ptxpack"))
+    parser.add_argument("--ptxpack", default=os.path.join(here, "..", "..", "..", "build", "ptxpack"))
     options = parser.parse_args()
     command = [options.ptxpack, "bench", "model", "--json"]
     for name in ("model", "batch", "seqlen", "size"):
