@@ -48,12 +48,12 @@ jobs() {
     echo "check $check --device gpu"
     echo "check/self_test $check --device gpu --self-test"
     # Every kernel variant on the emulated driver, in full on the architecture that it is for.  Later ones run the texts of those
-    # before them, too: some cases show that these are chosen and fit.
+    # before them, too: a few cases show that these are chosen and fit.
     for sm in 75 80 90; do
         echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated --newest"
     done
     for sm in 80 86 89 90 100 120; do
-        echo "check/d64_sm_$sm PTXPACK_EMU_SM=$sm $emulated --filter ' d64 '"
+        echo "check/d64_sm_$sm PTXPACK_EMU_SM=$sm $emulated --quick --filter ' d64 '"
     done
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
