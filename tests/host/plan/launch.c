@@ -160,12 +160,31 @@ TEST(test_bits)
             assert_int_equal(record->overlapping, overlap != 0 && o->sm90);
         }
         unsigned    launches = record->launches;
-        any_buffers unknown = with_bits(o, 6, 0), reserved = with_bits(o, 1, 5);
+        any_buffers unknown = with_bits(o, 12, 0), reserved = with_bits(o, 1, 5);
         assert_int_equal(o->launch(handle, o->row_id, &unknown, false), PTXPACK_E_ARG);
-        assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0x6");
+        assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0xc");
         assert_int_equal(o->launch(handle, o->row_id, &reserved, false), PTXPACK_E_ARG);
         assert_has(ptxpack_detail(handle), "buffers.reserved is 5, not 0");
         assert_int_equal(record->launches, launches);
+    }
+    ptxpack_close(handle);
+}
+
+/* Only products have a B. */
+TEST(test_constant_b)
+{
+    struct fake_record *record;
+    ptxpack            *handle = open_fake("arch=90", &record);
+    for (int i = 0; i < OPERATIONS; i++) {
+        const struct operation *o = &operations[i];
+        any_buffers             b = with_bits(o, PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, 0);
+        bool                    takes = strncmp(o->row_id, "gemm", 4) == 0;
+        record->overlapping = 7;
+        assert_int_equal(o->launch(handle, o->row_id, &b, false), takes ? PTXPACK_OK : PTXPACK_E_ARG);
+        if (takes)
+            assert_int_equal(record->overlapping, o->sm90);
+        else
+            assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0x2");
     }
     ptxpack_close(handle);
 }
