@@ -257,7 +257,7 @@ static void expect_row_refusal(ptxpack *handle, const ptxpack_gemm_desc *d, cons
 {
     char line[PLAN_LINE];
     assert_non_null(
-        plan_row_refusal(&gemm_op, handle, NULL, d, ptxpack_variant_find("gemm_wgmma_sm90_fp8_128x192"), line));
+        plan_row_refusal(&gemm_op, handle, NULL, d, ptxpack_variant_find("gemm_wgmma_sm90_fp8_128x256"), line));
     assert_string_equal(line, words);
 }
 

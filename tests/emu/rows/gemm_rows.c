@@ -1,0 +1,105 @@
+/* gemm_rows.c - a product of few rows whose B is what the product before has written, on the emulated GPU: it waits for that one,
+ * and a caller who says that nobody writes B (PTXPACK_LAUNCH_CONSTANT_B) is found out by the judge; A, C and bias may always be
+ * the one before's. */
+#include <stdlib.h>
+#include <string.h>
+#include "host/gemm/inspect.h"
+#include "host/ptxpack.h"
+#include "tests/support/unit.h"
+#include "tools/device.h"
+#include "tools/problem/random.h"
+
+#define BEFORE_EACH open_all
+#define AFTER_EACH  close_all
+
+enum { M = 5, N = 64, K = 1088, ELEMENTS = N * K };
+
+static device             gpu;
+static ptxpack_gemm_plan *first, *second;
+static uint64_t           x, w, y, z, workspace;
+static uint16_t           input[ELEMENTS], bits[3][M * N];
+
+/* The first product makes y [N][K] = x w; the second one z [M][N]. */
+static ptxpack_gemm_plan *plan(int m, int n, int k, bool has_c)
+{
+    ptxpack_gemm_plan *out = NULL;
+    ptxpack_gemm_desc  desc = {.size = sizeof desc,
+                               .dtype = PTXPACK_BF16,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .order_b = PTXPACK_COLUMN_MAJOR,
+                               .has_c = has_c,
+                               .stride_c = K};
+    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &out) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(gpu.handle));
+    return out;
+}
+
+static int open_all(void **state)
+{
+    random_state random = random_start(3);
+    (void)state;
+    setenv("PTXPACK_EMU_SM", "90", 1);
+    assert_int_equal(device_open_as(&gpu, "emu", NULL), PTXPACK_OK);
+    random_normal(&random, PTXPACK_BF16, input, ELEMENTS);
+    first = plan(N, K, 64, false);
+    second = plan(M, N, K, true);
+    assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
+                        "gemm/rows_tma.ptx");
+    assert_true(device_alloc(&gpu, &x, sizeof input) && device_alloc(&gpu, &w, sizeof input) &&
+                device_alloc(&gpu, &y, sizeof input) && device_alloc(&gpu, &z, sizeof bits[0]) &&
+                device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
+    assert_true(device_upload(&gpu, x, input, sizeof input) && device_upload(&gpu, w, input, sizeof input));
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    ptxpack_gemm_plan_free(first);
+    ptxpack_gemm_plan_free(second);
+    device_close(&gpu);
+    return 0;
+}
+
+/* Both products; whether all went well. */
+static bool run(uint32_t launch, uint64_t a, uint64_t b, uint64_t c, uint16_t *out)
+{
+    const ptxpack_gemm_buffers one = {.size = sizeof one, .alpha = 1, .a = x, .b = w, .d = y};
+    const ptxpack_gemm_buffers two = {.size = sizeof two,
+                                      .alpha = 1,
+                                      .beta = 1,
+                                      .a = a,
+                                      .b = b,
+                                      .c = c,
+                                      .d = z,
+                                      .workspace = workspace,
+                                      .launch = launch};
+    return device_status(&gpu, ptxpack_gemm_launch(first, &one, gpu.stream)) &&
+           device_status(&gpu, ptxpack_gemm_launch(second, &two, gpu.stream)) && device_sync(&gpu) &&
+           device_download(&gpu, out, z, sizeof bits[0]);
+}
+
+TEST(b_of_the_product_before_is_waited_for)
+{
+    assert_true(run(0, x, y, w, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP, x, y, w, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+}
+
+TEST(a_and_c_of_the_product_before_are_waited_for_beside_a_constant_b)
+{
+    assert_true(run(0, y, w, y, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP, y, w, y, bits[1]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, y, bits[2]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_memory_equal(bits[0], bits[2], sizeof bits[0]);
+}
+
+TEST(a_b_that_is_not_constant_is_noticed)
+{
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, w, bits[0]));
+}
+
+RUN_TESTS(NULL, NULL)
