@@ -159,6 +159,10 @@ make -C "$work/program" -B CFLAGS="-O1 -g $sanitized" PTXPACK_CFLAGS="-I$build/i
     skip "the compiler has no sanitizers: malformed files are read without"
     make -C "$work/program" -B PTXPACK_CFLAGS="-I$build/include" PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1
 }
+for option in "--new 1.5" "--new 0" "--slots x" "--top-p 2" "--seed"; do
+    "$LLAMA" "$work/llama" --prompt 1 $option >"$work/out" 2>&1
+    [ $? = 2 ] && head -n 1 "$work/out" | grep -q -- "^llama: ${option%% *} " || fail "$option: $(head -n 1 "$work/out")"
+done
 ASAN_OPTIONS=detect_leaks=0 "$python" tests/tools/llama/malformed.py "$LLAMA" "$work/llama" "$work/malformed" || fail "malformed files"
 
 echo "$ran runs, $failed failures"

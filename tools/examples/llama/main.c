@@ -70,11 +70,11 @@ static _Noreturn void misused(const char *what, const char *value)
     exit(2);
 }
 
-static double number(const char *name, const char *text, double least, double most)
+static double number(const char *name, const char *text, double least, double most, bool whole)
 {
     char  *end = NULL;
     double value = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
+    if (*text == '\0' || *end != '\0' || !(value >= least && value <= most) || (whole && value != floor(value)))
         misused(name, *text != '\0' ? text : "has no value");
     return value;
 }
@@ -137,9 +137,9 @@ static bool read_option(options *o, const char *word, const char *value)
         misused("there is no option", word);
     void *at = (char *)o + table[i].at;
     if (table[i].kind == COUNT)
-        *(int *)at = (int)number(word, value, table[i].least, table[i].most);
+        *(int *)at = (int)number(word, value, table[i].least, table[i].most, true);
     else if (table[i].kind == REAL)
-        *(float *)at = (float)number(word, value, table[i].least, table[i].most);
+        *(float *)at = (float)number(word, value, table[i].least, table[i].most, false);
     else
         *(bool *)at = true;
     return table[i].kind != SWITCH;
