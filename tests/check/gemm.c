@@ -108,7 +108,7 @@ static bool in_brief_matrix(const check *c, const gemm_case *a)
     if (a->size >= FEW_ROWS)
         return a->kind == NORMAL && a->layout == 1 && a->order == 1 &&
                a->dtype == (a->size + a->epilogue) % DTYPES &&
-               (!c->quick || sizes[a->size].m == 9 || sizes[a->size].m == 5);
+               (!c->quick || sizes[a->size].m == 9 || sizes[a->size].m == 5 || sizes[a->size].m == 27);
     /* columns in pairs of eight; each order, both types, with the bias and without it */
     if (sizes[a->size].m == 147)
         return epilogues[a->epilogue].activation == PTXPACK_ACTIVATION_SWIGLU && a->kind == NORMAL &&
