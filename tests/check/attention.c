@@ -189,6 +189,8 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     bool few = d->seqlen_q == 4 || d->seqlen_q == 15, many = d->seqlen_q == 190 || d->seqlen_q == 256 ||
                                                              d->seqlen_q == 640 || d->seqlen_q == 799 ||
                                                              d->seqlen_q == 1023;
+    if (c->mask != NULL && strstr(masks[mask].name, c->mask) == NULL)
+        return false;
     if (c->brief && heads_are_packed(d)) /* of the masks that the emulated driver runs some, in turn */
         return masks[mask].brief && (mask % 2 == d->seqlen_q % 2 || d->head_dim == 64);
     if (c->brief && d->seqlen_q == 190)

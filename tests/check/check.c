@@ -17,8 +17,12 @@ bool check_wanted(const check *c, const char *name)
 
 bool check_row_wanted(const check *c, const ptxpack_variant *row)
 {
-    return (c->row == NULL || strstr(row->id, c->row) != NULL) && row->arch >= c->oldest;
+    size_t count;
+    return (c->row == NULL || strstr(row->id, c->row) != NULL) && row->arch >= c->oldest &&
+           (c->rows == NULL || c->rows[row - ptxpack_variants(&count)]);
 }
+
+bool check_repeats(const check *c, size_t workspace) { return !c->brief || workspace > 0; }
 
 int32_t check_newest(const check *c)
 {

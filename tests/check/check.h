@@ -1,7 +1,7 @@
 /* check.h - the checker of kernels: what its files share.
  *
  * Every case runs on every row of kernels.def that the device can run.  Inputs lie among NaNs, outputs among
- * guard bytes; each launch is done twice and must give the same bits. */
+ * guard bytes; launches are done twice (check_repeats) and must give the same bits. */
 #ifndef PTXPACK_CHECK_H
 #define PTXPACK_CHECK_H
 #include <pthread.h>
@@ -24,12 +24,17 @@ typedef struct check {
     const char *filter; /* substring of a case's name; NULL: all */
     const char *row;    /* substring of the id of a row of kernels.def; NULL: all */
     int32_t     oldest; /* rows of earlier architectures are not run */
+    const char *mask;   /* substring of a mask's name, of the cases of attention; NULL: all */
+    const bool *rows;   /* by their place in kernels.def: which are run; NULL: all */
     int         threads;
     uint64_t    seed;
 } check;
 
 bool check_wanted(const check *c, const char *name);
 bool check_row_wanted(const check *c, const ptxpack_variant *row);
+/* Whether a launch with so much workspace is done twice.  On the emulated driver blocks that share nothing run once: what
+ * could change a second run's bits is a race, which the judge finds in the first. */
+bool check_repeats(const check *c, size_t workspace);
 /* The newest architecture of the rows that the device can run. */
 int32_t check_newest(const check *c);
 /* Whether a row is one of the operation, for elements of dtype, is wanted, and runs on the device. */

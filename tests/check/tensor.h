@@ -29,7 +29,7 @@ typedef struct check_images {
 /* The results that were copied back; they point into the images. */
 typedef struct check_output {
     check_images *images;
-    bool          repeats;     /* a second run gave the same bits */
+    bool          repeats;     /* a second run gave the same bits, where there is one (check_repeats) */
     bool          clean;       /* the workspace is zero again     */
     bool          speculative; /* weights may have another reference than the row's maximum:
                                   ptx/attention/wgmma_softmax.ptx */

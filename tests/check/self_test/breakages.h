@@ -8,6 +8,7 @@
 typedef struct breakage {
     const char *what, *file, *from, *to;
     const char *filter; /* the cases that must notice */
+    const char *mask;   /* with it only those runs of attention whose mask's name contains it */
 } breakage;
 
 /* How many there are, of all rows, or with those of rows that only a Hopper GPU runs, which come last. */

@@ -69,6 +69,39 @@ static char *read_text(const char *path)
     return text;
 }
 
+/* Whether `name` is the file `wanted`, or includes it. */
+static bool includes(const char *ptx_dir, const char *name, const char *wanted)
+{
+    char path[PATH_MAX], *text = NULL;
+    bool found = strcmp(name, wanted) == 0;
+    if (!found && snprintf(path, sizeof path, "%s/%s", ptx_dir, name) < (int)sizeof path)
+        text = read_text(path);
+    for (const char *at = text; !found && at != NULL && (at = strstr(at, ".include \"")) != NULL;) {
+        char   inner[256];
+        size_t length = strcspn(at += strlen(".include \""), "\"\n");
+        if (length < sizeof inner) {
+            memcpy(inner, at, length);
+            inner[length] = '\0';
+            found = includes(ptx_dir, inner, wanted);
+        }
+    }
+    free(text);
+    return found;
+}
+
+/* The rows that a break in `file` reaches, by their place in kernels.def; the caller frees them. */
+static bool *reached_rows(const char *ptx_dir, const char *file)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    bool                  *reached = (bool *)calloc(count, sizeof *reached);
+    for (size_t i = 0; i < count && reached != NULL; i++)
+        reached[i] = i > 0 && strcmp(rows[i].file, rows[i - 1].file) == 0
+                         ? reached[i - 1]
+                         : includes(ptx_dir, rows[i].file, file);
+    return reached;
+}
+
 /* Copies one file, with the break if it belongs to the file; adds to *made.  Returns false when it cannot be
  * copied. */
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b, int *made)
@@ -137,14 +170,16 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* Runs the cases on the pack in `folder`; `run` holds the counts. */
-static void run_broken(const check *c, const breakage *b, const char *folder, check *run)
+/* Runs the cases of `rows` on the pack in `folder`; `run` holds the counts. */
+static void run_broken(const check *c, const breakage *b, const char *folder, const bool *rows, check *run)
 {
     const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
     *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
     pthread_mutex_init(&run->gpu_lock, NULL);
     pthread_mutex_init(&run->print_lock, NULL);
     run->brief = c->brief;
+    run->rows = rows;
+    run->mask = b->mask;
     run->first = c->gpu.emulated && b->from != NULL; /* one case that notices is enough */
     if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
         check_broken(run, b->what, run->gpu.line);
@@ -182,7 +217,9 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
         printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
     } else {
         check run;
-        run_broken(c, b, folder, &run);
+        bool *rows = b->from != NULL ? reached_rows(ptx_dir, b->file) : NULL;
+        run_broken(c, b, folder, rows, &run);
+        free(rows);
         int  passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
         bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
         ok = (!atomic_load(&run.broken) || judged) &&
