@@ -48,22 +48,25 @@ jobs() {
     echo "check $check --device gpu"
     echo "check/self_test $check --device gpu --self-test"
     # Every kernel variant on the emulated driver, in full on the architecture that it is for.  Later ones run the texts of those
-    # before them, too: a few cases show that these are chosen and fit.
+    # before them: some cases show that these are chosen and fit, with little shared memory (86, 89, 120) and with much.
     for sm in 75 80 90; do
         echo "check/sm_$sm PTXPACK_EMU_SM=$sm $emulated --newest"
     done
-    for sm in 80 86 89 90 100 120; do
+    for sm in 86 100; do
         echo "check/d64_sm_$sm PTXPACK_EMU_SM=$sm $emulated --quick --filter ' d64 '"
+    done
+    for sm in 89 90 120; do
+        echo "check/few_sm_$sm PTXPACK_EMU_SM=$sm $emulated --quick --filter ' d64 4/2 '"
     done
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
     # All tiles in one block, with the asynchronous operations as late as they may be.
-    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick"
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --newest"
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"
 }
 
 # The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
-long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/d64_sm_90|check/late|emu/rows/attention_wgmma'
+long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/d64_sm_100|check/late|emu/rows/attention_wgmma'
 {
     jobs "$@" | grep -E "^($long) "
     jobs "$@" | grep -vE "^($long|loader/generations) "

@@ -1,5 +1,5 @@
 /* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, where a row has two element types each
- * corner of one of them: for the row's own architecture and, every second one, in turn for one of the later ones that it
+ * corner of one of them: for the row's own architecture and, every fourth one, in turn for one of the later ones that it
  * serves and this ptxas knows, or with `ptxas -c` for one of all.  The test fails on errors, on C75xx
  * remarks, and on spills in rows that claim none.
  *
@@ -91,7 +91,7 @@ static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS
     return false;
 }
 
-/* Adds one build: for its row's own architecture and, every second one, in turn for a later one or in relocatable code for
+/* Adds one build: for its row's own architecture and, every fourth one, in turn for a later one or in relocatable code for
  * one of all. */
 static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
                       const bool known[ARCHS], bool all)
@@ -102,11 +102,11 @@ static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance
     for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a) != 0; a++)
         count += target_of(v, a, known, targets[count]);
     const bool   whole = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) != 0;
-    const size_t round = turn / 4, later = 1 + round % (count > 1 ? count - 1 : 1),
+    const size_t round = turn / 8, later = 1 + round % (count > 1 ? count - 1 : 1),
                  relocated = round % (count ? count : 1);
     for (size_t i = 0; i < count; i++) {
-        const bool plain = all || i == 0 || (i == later && (turn % 4 == 0 || (turn % 4 == 2 && whole)));
-        const bool relocatable = !whole && (all || (i == relocated && turn % 4 == 2));
+        const bool plain = all || i == 0 || (i == later && (turn % 8 == 0 || (turn % 8 == 4 && whole)));
+        const bool relocatable = !whole && (all || (i == relocated && turn % 8 == 4));
         if ((plain && !add_job(v, instance, e, targets[i], false)) ||
             (relocatable && !add_job(v, instance, e, targets[i], true)))
             return false;
