@@ -84,6 +84,7 @@ void check_merge(check *c);    /* of two partial attentions */
 void check_parts(check *c);    /* of any number of them */
 void check_norm(check *c);     /* RMSNorm */
 void check_sampling(check *c); /* choices of tokens */
+void check_experts(check *c);  /* routes of rows to experts, and sums of what they make */
 void check_gather(check *c);   /* rows of a table */
 void check_chain(check *c);    /* of launches that overlap */
 void check_split(check *c);    /* the same bits in every batch */

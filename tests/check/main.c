@@ -25,6 +25,7 @@ static int run_all(check *c)
     check_parts(c);
     check_norm(c);
     check_sampling(c);
+    check_experts(c);
     check_gather(c);
     check_append(c);
     check_chain(c);
