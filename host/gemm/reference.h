@@ -15,9 +15,10 @@ typedef struct gemm_inputs {
     const void  *a, *b, *c, *bias;
     float        alpha, beta;
     const float *scale_a, *scale_b;
+    const int32_t *group_starts; /* with groups: as gemm.h has them */
 } gemm_inputs;
 
-/* A row of one D. */
+/* A row of one D; with groups `batch` is 0, and the row is before the last start. */
 typedef struct gemm_row {
     int32_t batch, row;
 } gemm_row;

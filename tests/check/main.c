@@ -18,6 +18,7 @@ static int run_all(check *c)
         check_atom(c);
     check_vector(c);
     check_gemm(c);
+    check_gemm_groups(c);
     check_attention(c);
     check_lengths(c);
     check_blocks(c);
