@@ -290,6 +290,7 @@ int main(int argc, char **argv)
     }
     free(o.requests);
     free(w.layers);
+    free(w.experts);
     checkpoint_close(files);
     return 0;
 }
