@@ -27,10 +27,10 @@ typedef struct groups_case {
 /* Some tiles of 256 columns are partial.  660 rows are more rows of tiles than are worked on together; a block takes several
  * tiles.  What has 43 columns only ptx/gemm/mma_groups.ptx takes. */
 static const groups_case cases[] = {
-    {"mixed", 7, 300, 272, 136, MIXED, false, PTXPACK_ACTIVATION_NONE, true},
+    {"mixed", 7, 300, 272, 72, MIXED, false, PTXPACK_ACTIVATION_NONE, true},
     {"swiglu", 5, 260, 288, 72, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true},
     {"tall", 3, 660, 136, 40, ALL_IN_ONE, true, PTXPACK_ACTIVATION_GELU, false},
-    {"many", 300, 310, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true},
+    {"many", 300, 150, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true},
     {"none", 4, 90, 72, 200, NONE, false, PTXPACK_ACTIVATION_SILU, false},
     {"ragged", 4, 90, 43, 33, MIXED, true, PTXPACK_ACTIVATION_NONE, true},
     {"single", 1, 70, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false},
@@ -86,7 +86,7 @@ static int32_t draw_size(sizes_kind kind, random_state *random)
 {
     static const uint64_t limits[] = {1, 4, 72, 200}; /* 1: no rows */
     return kind == NONE  ? 0
-           : kind == FEW ? (int32_t)random_below(random, 3)
+           : kind == FEW ? (int32_t)(random_below(random, 6) / 4 * (1 + random_below(random, 2)))
                          : (int32_t)random_below(random, limits[random_below(random, 4)]);
 }
 
