@@ -207,7 +207,7 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
 }
 
 /* The same with as many tiles as groups of any size have.  What is read from memory is the B of a group, once: its tiles share the
- * time that takes, a part of the GPU's for each SM. */
+ * time that takes, a part of the GPU's for each SM.  A part of the arithmetic does not go on beside the copies. */
 static double cost_groups(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum {
@@ -215,7 +215,8 @@ static double cost_groups(const plan_problem *problem, const ptxpack_variant *ro
         L2_BYTES = 64,
         MEMORY_BYTES = 20 /* a clock and SM */,
         FILL = 3500,
-        STORE = 3000
+        STORE = 3000,
+        BESIDE = 16
     };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     double                   m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
@@ -226,12 +227,13 @@ static double cost_groups(const plan_problem *problem, const ptxpack_variant *ro
     tile_counts              t = count_tiles(row, d, (const gemm_geometry *)problem->geometry);
     double                   down = gemm_groups_usual_tiles(d->groups, d->m, (int64_t)(m * cluster_m));
     double                   places = (double)(sms_of(problem->sm_count) * row->blocks_per_sm / t.cluster);
-    double                   tiles = down * (double)t.n, rounds = tiles > places ? tiles / places + 0.5 : 1;
+    double                   tiles = down * (double)t.n, rounds = tiles / places + 0.5 / row->blocks_per_sm;
     double                   arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
     double                   block = TILE_BOX_ROW * (m + n / cluster_m) / L2_BYTES;
     double                   from_memory = TILE_BOX_ROW * n / cluster_m * groups / down / MEMORY_BYTES;
     block = arithmetic > block ? arithmetic : block;
-    block = row->blocks_per_sm * (from_memory > block ? from_memory : block);
+    block = row->blocks_per_sm * ((from_memory > block ? from_memory : block) + arithmetic / BESIDE);
+    rounds = rounds > 1 ? rounds : 1;
     return FILL + rounds * ((double)t.k_blocks * block + STORE * m * n / (128 * 256));
 }
 
