@@ -110,12 +110,12 @@ enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    const bool              groups = is_of_groups(row);
-    const bool              gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
-    const bool              swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool              rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
-    const unsigned          plain = index >= PLAIN_BUILDS ? index & 3 : index;
-    const unsigned          rest = groups ? (plain & 0x38) | 2 : rows ? (plain & 0x3c) | 2 : plain;
+    const bool     groups = is_of_groups(row);
+    const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
+    const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const bool     rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
+    const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned rest = groups ? (plain & 0x38) | 2 : rows ? (plain & 0x3c) | 2 : plain;
     const ptxpack_gemm_desc d = {.size = sizeof d,
                                  .dtype = dtype,
                                  .m = 1024,
@@ -166,9 +166,8 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma,  &gemm_rows,         &gemm_wgmma,
-                                             &gemm_wgmma_fp8, &gemm_wgmma_groups, &gemm_mma,
-                                             &gemm_mma_groups};
+static const plan_method *const methods[] = {&gemm_rows_tma,     &gemm_rows, &gemm_wgmma,     &gemm_wgmma_fp8,
+                                             &gemm_wgmma_groups, &gemm_mma,  &gemm_mma_groups};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -80,8 +80,8 @@ static double cost_groups(const plan_problem *problem, const ptxpack_variant *ro
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const double             sms = problem->sm_count > 0 ? problem->sm_count : 1;
-    const double down = gemm_groups_usual_tiles(d->groups, d->m, parameter(row, "BLOCK_M"));
-    const double tiles = down * (double)blocks_of(d->n, parameter(row, "BLOCK_N")) / sms;
+    const double             down = gemm_groups_usual_tiles(d->groups, d->m, parameter(row, "BLOCK_M"));
+    const double             tiles = down * (double)blocks_of(d->n, parameter(row, "BLOCK_N")) / sms;
     return (tiles > 1 ? tiles : 1) * (double)parameter(row, "BLOCK_M") * (double)parameter(row, "BLOCK_N") /
            (double)parameter(row, "SPEED");
 }
@@ -187,8 +187,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * others lie between these. */
 const uint16_t              gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111, 130, 134};
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
-static const argument_field fields_groups[] =
-    ARGUMENT_FIELDS(GEMM_MMA_GROUPS_ARGUMENTS, gemm_mma_groups_arguments);
+static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_MMA_GROUPS_ARGUMENTS,
+                                                              gemm_mma_groups_arguments);
 const plan_method           gemm_mma = {
               .file = "gemm/mma.ptx",
               .fields = fields,

@@ -207,25 +207,33 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
 }
 
 /* The same with as many tiles as groups of any size have.  What is read from memory is the B of a group, once: its tiles share the
- * time that takes, a part of the GPU's for each SM. */
+ * time that takes, a part of the GPU's for each SM.  A part of the arithmetic does not go on beside the copies. */
 static double cost_groups(const plan_problem *problem, const ptxpack_variant *row)
 {
-    enum { BYTES_A_CLOCK = 4096, L2_BYTES = 64, MEMORY_BYTES = 20 /* a clock and SM */, FILL = 3500, STORE = 3000 };
+    enum {
+        BYTES_A_CLOCK = 4096,
+        L2_BYTES = 64,
+        MEMORY_BYTES = 20 /* a clock and SM */,
+        FILL = 3500,
+        STORE = 3000,
+        BESIDE = 16
+    };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
-    double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    double      cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
-    double      speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
-    double      groups = d->groups < d->m ? d->groups : d->m;
-    tile_counts t = count_tiles(row, d, (const gemm_geometry *)problem->geometry);
-    double      down = gemm_groups_usual_tiles(d->groups, d->m, (int64_t)(m * cluster_m));
-    double      places = (double)(sms_of(problem->sm_count) * row->blocks_per_sm / t.cluster);
-    double      tiles = down * (double)t.n, rounds = tiles > places ? tiles / places + 0.5 : 1;
-    double      arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
-    double      block = TILE_BOX_ROW * (m + n / cluster_m) / L2_BYTES;
-    double      from_memory = TILE_BOX_ROW * n / cluster_m * groups / down / MEMORY_BYTES;
+    double                   m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    double                   n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    double                   cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
+    double                   speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
+    double                   groups = d->groups < d->m ? d->groups : d->m;
+    tile_counts              t = count_tiles(row, d, (const gemm_geometry *)problem->geometry);
+    double                   down = gemm_groups_usual_tiles(d->groups, d->m, (int64_t)(m * cluster_m));
+    double                   places = (double)(sms_of(problem->sm_count) * row->blocks_per_sm / t.cluster);
+    double                   tiles = down * (double)t.n, rounds = tiles / places + 0.5 / row->blocks_per_sm;
+    double                   arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
+    double                   block = TILE_BOX_ROW * (m + n / cluster_m) / L2_BYTES;
+    double                   from_memory = TILE_BOX_ROW * n / cluster_m * groups / down / MEMORY_BYTES;
     block = arithmetic > block ? arithmetic : block;
-    block = row->blocks_per_sm * (from_memory > block ? from_memory : block);
+    block = row->blocks_per_sm * ((from_memory > block ? from_memory : block) + arithmetic / BESIDE);
+    rounds = rounds > 1 ? rounds : 1;
     return FILL + rounds * ((double)t.k_blocks * block + STORE * m * n / (128 * 256));
 }
 
@@ -361,8 +369,8 @@ static size_t corners_groups_of(const ptxpack_variant *row)
 
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
 static const argument_field fields_fp8[] = ARGUMENT_FIELDS(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
-static const argument_field fields_groups[] =
-    ARGUMENT_FIELDS(GEMM_WGMMA_GROUPS_ARGUMENTS, gemm_wgmma_groups_arguments);
+static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_WGMMA_GROUPS_ARGUMENTS,
+                                                              gemm_wgmma_groups_arguments);
 const plan_method           gemm_wgmma = {
               .file = "gemm/wgmma.ptx",
               .fields = fields,

@@ -76,8 +76,8 @@ void check_attention(check *c);
 void check_lengths(check *c); /* attention of sequences with lengths of their own */
 void check_gemm(check *c);
 void check_gemm_groups(check *c); /* products of groups of rows */
-void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
-void check_far_gemm(check *c); /* the same for gemm */
+void check_far(check *c);         /* attention at strides beyond 32 bits; not with --quick */
+void check_far_gemm(check *c);    /* the same for gemm */
 void check_vector(check *c);
 void check_append(check *c);   /* to a cache of keys and values */
 void check_blocks(check *c);   /* lists of blocks that the device makes */

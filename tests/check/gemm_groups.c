@@ -1,5 +1,6 @@
 /* gemm_groups.c - products of groups of rows against the double-precision reference: sizes as they come, no rows at all, all of
- * them in one group, more groups than a step of the search takes; then a captured graph with other sizes.
+ * them in one group, more groups than a step of the search takes; then a captured graph with other sizes.  A kernel writes
+ * the starts, which ends before the product begins to work, not before it starts.
  *
  * Passes   Every row of D before the last start is the rounding of a number within the reference's error
  *          (host/gemm/reference.h), and nothing else is written.  Rows of A from the last start on are NaN. */
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/gather/gather.h"
 #include "host/gemm/inspect.h"
 #include "region.h"
 #include "tools/problem/random.h"
@@ -27,10 +29,10 @@ typedef struct groups_case {
 /* Some tiles of 256 columns are partial.  660 rows are more rows of tiles than are worked on together; a block takes several
  * tiles.  What has 43 columns only ptx/gemm/mma_groups.ptx takes. */
 static const groups_case cases[] = {
-    {"mixed", 7, 300, 272, 136, MIXED, false, PTXPACK_ACTIVATION_NONE, true},
+    {"mixed", 7, 300, 272, 72, MIXED, false, PTXPACK_ACTIVATION_NONE, true},
     {"swiglu", 5, 260, 288, 72, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true},
     {"tall", 3, 660, 136, 40, ALL_IN_ONE, true, PTXPACK_ACTIVATION_GELU, false},
-    {"many", 300, 310, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true},
+    {"many", 300, 150, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true},
     {"none", 4, 90, 72, 200, NONE, false, PTXPACK_ACTIVATION_SILU, false},
     {"ragged", 4, 90, 43, 33, MIXED, true, PTXPACK_ACTIVATION_NONE, true},
     {"single", 1, 70, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false},
@@ -65,12 +67,13 @@ static ptxpack_gemm_desc desc_of(const groups_case *g, ptxpack_dtype dtype)
 }
 
 /* ---- data --------------------------------------------------------------------------------------------- */
-enum { A, B, BIAS, STARTS, D, REGIONS };
+enum { A, B, BIAS, TABLE /* a row: the starts */, IDS, STARTS, D, REGIONS };
 
 typedef struct groups_run {
     ptxpack_gemm_desc      desc;
     gemm_geometry          geometry;
     ptxpack_gemm_plan     *plan;
+    ptxpack_gather_plan   *gather; /* from the table to the starts */
     struct CUgraphExec_st *graph;
     check_region           region[REGIONS];
     int32_t                rows; /* before the last start */
@@ -80,13 +83,13 @@ typedef struct groups_run {
     char                   line[256];
 } groups_run;
 
-static int32_t *starts_of(groups_run *r) { return (int32_t *)check_region_fill(&r->region[STARTS]); }
+static int32_t *starts_of(groups_run *r) { return (int32_t *)check_region_fill(&r->region[TABLE]); }
 
 static int32_t draw_size(sizes_kind kind, random_state *random)
 {
     static const uint64_t limits[] = {1, 4, 72, 200}; /* 1: no rows */
     return kind == NONE  ? 0
-           : kind == FEW ? (int32_t)random_below(random, 3)
+           : kind == FEW ? (int32_t)(random_below(random, 6) / 4 * (1 + random_below(random, 2)))
                          : (int32_t)random_below(random, limits[random_below(random, 4)]);
 }
 
@@ -126,6 +129,9 @@ static void draw_b(groups_run *r, random_state *random)
                   r->region[BIAS].bytes / sizeof *to);
 }
 
+/* Columns of the table, of 16 bits. */
+static int32_t columns_of(const groups_run *r) { return (int32_t)rounded_up(2 * (r->desc.groups + 1)); }
+
 static bool make_run(groups_run *r, const groups_case *g, ptxpack_dtype dtype, random_state *random)
 {
     r->desc = desc_of(g, dtype);
@@ -137,7 +143,9 @@ static bool make_run(groups_run *r, const groups_case *g, ptxpack_dtype dtype, r
     if (!check_region_make(&r->region[A], m[GEMM_A].bytes, true) ||
         !check_region_make(&r->region[B], m[GEMM_B].bytes, true) ||
         !check_region_make(&r->region[BIAS], r->geometry.bias_bytes, true) ||
-        !check_region_make(&r->region[STARTS], sizeof(int32_t) * ((size_t)g->groups + 1), true) ||
+        !check_region_make(&r->region[TABLE], sizeof(uint16_t) * (size_t)columns_of(r), true) ||
+        !check_region_make(&r->region[IDS], sizeof(int32_t), true) ||
+        !check_region_make(&r->region[STARTS], r->region[TABLE].bytes, true) ||
         !check_region_make(&r->region[D], m[GEMM_D].bytes, false))
         return false;
     r->row = (gemm_row *)calloc((size_t)r->desc.m, sizeof *r->row);
@@ -147,6 +155,7 @@ static bool make_run(groups_run *r, const groups_case *g, ptxpack_dtype dtype, r
     if (r->row == NULL || r->value == NULL || r->may_change == NULL)
         return false;
     draw_b(r, random);
+    *(int32_t *)check_region_fill(&r->region[IDS]) = 0;
     return true;
 }
 
@@ -157,6 +166,7 @@ static void free_run(check *c, groups_run *r)
     for (int i = 0; i < REGIONS; i++)
         check_region_free(c, &r->region[i]);
     ptxpack_gemm_plan_free(r->plan);
+    ptxpack_gather_plan_free(r->gather);
     free(r->row);
     free(r->value);
     free(r->may_change);
@@ -165,20 +175,37 @@ static void free_run(check *c, groups_run *r)
 /* ---- a launch and its judgement ----------------------------------------------------------------------- */
 static const float alpha = 0.7f;
 
-static bool enqueue(check *c, const groups_run *r, uint32_t bits)
+static bool make_plans(check *c, groups_run *r, const ptxpack_variant *row)
 {
-    const ptxpack_gemm_buffers b = {.size = sizeof b,
-                                    .alpha = alpha,
-                                    .a = check_region_at(&r->region[A]),
-                                    .b = check_region_at(&r->region[B]),
-                                    .d = check_region_at(&r->region[D]),
-                                    .bias = check_region_at(&r->region[BIAS]),
-                                    .launch = bits,
-                                    .group_starts = check_region_at(&r->region[STARTS])};
-    return device_status(&c->gpu, ptxpack_gemm_launch(r->plan, &b, c->gpu.stream));
+    const ptxpack_gather_desc d = {.size = sizeof d,
+                                   .dtype = PTXPACK_F16,
+                                   .rows = 1,
+                                   .table_rows = 1,
+                                   .columns = columns_of(r)};
+    return ptxpack_gemm_plan_row(c->gpu.handle, &r->desc, row, &r->plan) == PTXPACK_OK &&
+           ptxpack_gather_plan_create(c->gpu.handle, &d, &r->gather) == PTXPACK_OK;
 }
 
-/* Two launches, the second of which may begin early; without graphs r->graph stays NULL. */
+static bool enqueue(check *c, const groups_run *r)
+{
+    const ptxpack_gather_buffers g = {.size = sizeof g,
+                                      .ids = check_region_at(&r->region[IDS]),
+                                      .table = check_region_at(&r->region[TABLE]),
+                                      .y = check_region_at(&r->region[STARTS]),
+                                      .launch = PTXPACK_LAUNCH_OVERLAP};
+    const ptxpack_gemm_buffers   b = {.size = sizeof b,
+                                      .alpha = alpha,
+                                      .a = check_region_at(&r->region[A]),
+                                      .b = check_region_at(&r->region[B]),
+                                      .d = check_region_at(&r->region[D]),
+                                      .bias = check_region_at(&r->region[BIAS]),
+                                      .launch = PTXPACK_LAUNCH_OVERLAP,
+                                      .group_starts = check_region_at(&r->region[STARTS])};
+    return device_status(&c->gpu, ptxpack_gather(r->gather, &g, c->gpu.stream)) &&
+           device_status(&c->gpu, ptxpack_gemm_launch(r->plan, &b, c->gpu.stream));
+}
+
+/* The same launches; without graphs r->graph stays NULL. */
 static bool capture(check *c, groups_run *r)
 {
     const struct ptxpack_driver *d = c->gpu.driver;
@@ -188,7 +215,7 @@ static bool capture(check *c, groups_run *r)
         return true;
     bool ok = device_try(&c->gpu, d->cuStreamBeginCapture(c->gpu.stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
                          "cuStreamBeginCapture") &&
-              enqueue(c, r, 0) && enqueue(c, r, PTXPACK_LAUNCH_OVERLAP);
+              enqueue(c, r);
     ptxpack_cu_result ended = d->cuStreamEndCapture(c->gpu.stream, &graph);
     ok = ok && device_try(&c->gpu, ended, "cuStreamEndCapture") &&
          device_try(&c->gpu, d->cuGraphInstantiateWithFlags(&r->graph, graph, 0), "cuGraphInstantiate");
@@ -254,7 +281,7 @@ static bool run_round(check *c, groups_run *r, sizes_kind kind, random_state *ra
     ok = ok &&
          (r->graph != NULL
               ? device_try(&c->gpu, c->gpu.driver->cuGraphLaunch(r->graph, c->gpu.stream), "cuGraphLaunch")
-              : enqueue(c, r, 0)) &&
+              : enqueue(c, r)) &&
          check_region_download(c, &r->region[D]);
     if (ok)
         *what = judge(r);
@@ -271,7 +298,7 @@ static void run_case(check *c, const groups_case *g, const ptxpack_variant *row,
         check_broken(c, name, r.line);
     } else if (plan_row_refusal(&gemm_op, c->gpu.handle, NULL, &r.desc, row, why) != NULL) {
         /* a row for other n */
-    } else if (ptxpack_gemm_plan_row(c->gpu.handle, &r.desc, row, &r.plan) != PTXPACK_OK) {
+    } else if (!make_plans(c, &r, row)) {
         check_broken(c, name, ptxpack_detail(c->gpu.handle));
     } else {
         bool ok = run_round(c, &r, g->sizes, &random, &what);
@@ -303,8 +330,7 @@ void check_gemm_groups(check *c)
             char                name[160];
             const bool both = plan_row_takes(&rows[i], PTXPACK_F16) && plan_row_takes(&rows[i], PTXPACK_BF16);
             name_case(g, dtype, rows[i].id, name);
-            if (check_row_runs(c, &rows[i], "gemm", dtype) &&
-                is_of_groups(&rows[i]) &&
+            if (check_row_runs(c, &rows[i], "gemm", dtype) && is_of_groups(&rows[i]) &&
                 (!c->brief || !both || (i + k / 2) % 2 == k % 2) && check_case_runs(c, name, g->quick))
                 run_case(c, g, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }

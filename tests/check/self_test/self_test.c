@@ -153,6 +153,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     }
     check_vector(run);
     check_gemm(run);
+    check_gemm_groups(run);
     check_attention(run);
     check_lengths(run);
     check_blocks(run);
