@@ -40,7 +40,7 @@ bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype)
 /* Where the layout of a row of the table is kept; NULL for any other row. */
 static _Atomic(void *) *place_of(const ptxpack_variant *row)
 {
-    enum { ROWS = 192 };
+    enum { ROWS = 256 };
     static _Atomic(void *) kept[ROWS];
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);

@@ -143,20 +143,12 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
 {
     size_t cache = (size_t)c->layers * (size_t)count * (size_t)c->heads_kv * (size_t)c->head_dim;
     size_t hidden = (size_t)c->hidden, inner = (size_t)c->inner, q = (size_t)c->heads * (size_t)c->head_dim;
-    size_t experts = (size_t)c->experts;
-    double *all = (double *)allocate(2 * cache + 3 * hidden + 2 * q + 2 * inner + experts + (size_t)count, sizeof *all), *at = all;
-    pass    p = {.c = c, .w = w, .count = count};
-    p.keys = at, at += cache;
-    p.values = at, at += cache;
-    p.x = at, at += hidden;
-    p.h = at, at += hidden;
-    p.q = at, at += q;
-    p.o = at, at += q;
-    p.gate = at, at += inner;
-    p.up = at, at += inner;
-    p.down = at, at += hidden;
-    p.routes = at, at += experts;
-    p.scores = at;
+    pass   p = {.c = c, .w = w, .count = count};
+    double **const arrays[] = {&p.keys, &p.values, &p.x, &p.h, &p.down, &p.q, &p.o, &p.gate, &p.up, &p.routes, &p.scores};
+    const size_t   sizes[] = {cache, cache, hidden, hidden, hidden, q, q, inner, inner, (size_t)c->experts, (size_t)count};
+    enum { ARRAYS = sizeof sizes / sizeof *sizes };
+    for (int i = 0; i < ARRAYS; i++)
+        *arrays[i] = (double *)allocate(sizes[i], sizeof **arrays[i]);
     for (int i = 0; i < count; i++) {
         for (size_t j = 0; j < hidden; j++)
             p.x[j] = element(&p, w->embedding, (size_t)tokens[i] * hidden + j);
@@ -167,5 +159,6 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
         norm(&p, p.h, p.x, w->norm, c->hidden);
         multiply(&p, logits + (size_t)(i - from) * (size_t)c->vocab, p.h, w->head, NULL, c->vocab, c->hidden);
     }
-    free(all);
+    for (int i = 0; i < ARRAYS; i++)
+        free(*arrays[i]);
 }

@@ -98,20 +98,6 @@ static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, u
     try_pack(&s->m->device, ptxpack_gather(plan, &at, s->m->device.stream));
 }
 
-static void open_sampling(step *s)
-{
-    ptxpack_sampling_desc desc = {.size = sizeof desc, .dtype = s->m->dtype, .rows = s->sequences,
-                                  .vocabulary = s->m->config.vocab, .stride = s->m->vocab_stride};
-    try_pack(&s->m->device, ptxpack_sampling_plan_create(s->m->device.pack, &desc, &s->sampling));
-}
-
-static void sample(const step *s)
-{
-    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
-                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
-    try_pack(&s->m->device, ptxpack_sampling(s->sampling, &at, s->m->device.stream));
-}
-
 static void open_attention(step *s)
 {
     const config                 *c = &s->m->config;
@@ -163,30 +149,25 @@ static void open_experts(step *s)
     s->router_product = open_product(m, s->rows, c->experts, c->hidden, false, false, false, 0);
     s->gather_experts = open_gather(m, all, s->rows);
     s->routes = buffer(s, s->rows, (int)route.stride);
-    s->starts = buffer(s, c->experts + 1, 2);
-    s->sources = buffer(s, all, 2);
-    s->places = buffer(s, all, 2);
+    s->starts = buffer(s, c->experts + 1, 2), s->sources = buffer(s, all, 2), s->places = buffer(s, all, 2);
     s->weights = buffer(s, all, 2);
     s->sorted = buffer(s, all, c->hidden);
     s->route_workspace = gpu_memory(&m->device, ptxpack_experts_route_workspace(s->route));
 }
 
-/* Leaves the rows by expert in s->sorted. */
-static void route(const step *s, const uint64_t *part)
+static void enqueue_experts(const step *s, const uint64_t *part)
 {
-    ptxpack_experts_route_buffers at = {.size = sizeof at, .logits = s->routes, .starts = s->starts, .sources = s->sources,
-                                        .places = s->places, .weights = s->weights, .workspace = s->route_workspace,
-                                        .launch = PTXPACK_LAUNCH_OVERLAP};
+    ptxpack_experts_route_buffers   route = {.size = sizeof route, .logits = s->routes, .starts = s->starts, .sources = s->sources,
+                                             .places = s->places, .weights = s->weights, .workspace = s->route_workspace,
+                                             .launch = PTXPACK_LAUNCH_OVERLAP};
+    ptxpack_experts_combine_buffers combine = {.size = sizeof combine, .y = s->sorted, .places = s->places, .weights = s->weights,
+                                               .residual = s->x, .out = s->x, .launch = PTXPACK_LAUNCH_OVERLAP};
     multiply(s, &s->router_product, s->routes, s->h, part[ROUTER], 0);
-    try_pack(&s->m->device, ptxpack_experts_route(s->route, &at, s->m->device.stream));
+    try_pack(&s->m->device, ptxpack_experts_route(s->route, &route, s->m->device.stream));
     gather(s, s->gather_experts, s->sorted, s->h, s->sources);
-}
-
-static void combine(const step *s)
-{
-    ptxpack_experts_combine_buffers at = {.size = sizeof at, .y = s->sorted, .places = s->places, .weights = s->weights,
-                                          .residual = s->x, .out = s->x, .launch = PTXPACK_LAUNCH_OVERLAP};
-    try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &at, s->m->device.stream));
+    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0);
+    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0);
+    try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &combine, s->m->device.stream));
 }
 
 static void enqueue_layer(const step *s, const model_layer *layer)
@@ -201,12 +182,12 @@ static void enqueue_layer(const step *s, const model_layer *layer)
     attend(s, layer);
     multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
-    if (s->route != NULL)
-        route(s, part);
-    multiply(s, &s->gate_up_product, s->inner, s->route != NULL ? s->sorted : s->h, part[GATE], part[GATE_BIAS]);
-    multiply(s, &s->down_product, s->route != NULL ? s->sorted : s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
-    if (s->route != NULL)
-        combine(s);
+    if (s->route != NULL) {
+        enqueue_experts(s, part);
+        return;
+    }
+    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], part[GATE_BIAS]);
+    multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
 }
 
 static void enqueue_all(const step *s)
@@ -214,6 +195,8 @@ static void enqueue_all(const step *s)
     const model  *m = s->m;
     const gpu *d = &m->device;
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
+    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
+                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
     try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
     gather(s, s->gather_tokens, s->x, m->embedding, on_device(s, s->host.tokens));
     for (int i = 0; i < m->config.layers; i++)
@@ -221,7 +204,7 @@ static void enqueue_all(const step *s)
     normalise(s, s->norm_x, s->h, s->x, m->norm);
     gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
     multiply(s, &s->head_product, s->logits, s->last, m->head, 0);
-    sample(s);
+    try_pack(d, ptxpack_sampling(s->sampling, &at, d->stream));
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
 }
 
@@ -278,7 +261,9 @@ step *step_open(model *m, int sequences, int rows_each)
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
     s->gather_tokens = open_gather(m, rows, c->vocab);
     s->gather_last = open_gather(m, sequences, rows);
-    open_sampling(s);
+    ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = sequences, .vocabulary = c->vocab,
+                                      .stride = m->vocab_stride};
+    try_pack(&m->device, ptxpack_sampling_plan_create(m->device.pack, &sampling, &s->sampling));
     open_attention(s);
     capture(s);
     try_cuda(&m->device, m->device.cuda->cuCtxSynchronize(), "uploading"); /* the stream does not wait for the default one */
@@ -298,12 +283,10 @@ void step_close(step *s)
     ptxpack_experts_route_plan_free(s->route);
     ptxpack_experts_combine_plan_free(s->combine);
     ptxpack_sampling_plan_free(s->sampling);
-    ptxpack_gemm_plan_free(s->qkv_product.plan);
-    ptxpack_gemm_plan_free(s->o_product.plan);
-    ptxpack_gemm_plan_free(s->router_product.plan);
-    ptxpack_gemm_plan_free(s->gate_up_product.plan);
-    ptxpack_gemm_plan_free(s->down_product.plan);
-    ptxpack_gemm_plan_free(s->head_product.plan);
+    const product *const products[] = {&s->qkv_product, &s->o_product, &s->router_product, &s->gate_up_product, &s->down_product,
+                                       &s->head_product};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        ptxpack_gemm_plan_free(products[i]->plan);
     free(s);
 }
 
