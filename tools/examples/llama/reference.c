@@ -103,8 +103,7 @@ static void run_experts(const pass *p, const void *const *w, int layer)
     for (int i = 0; i < c->experts; i++)
         most = fmax(most, routes[i]);
     for (int i = 0; i < c->experts; i++)
-        sum += routes[i] = exp(routes[i] - most);
-    sum = c->normalise ? 0 : sum;
+        sum += (routes[i] = exp(routes[i] - most)) * !c->normalise;
     for (int j = 0; j < c->top_k; j++) {
         int best = 0;
         for (int i = 1; i < c->experts; i++)
