@@ -4,7 +4,7 @@ dense product of as many FLOPs by ptxpack, on one GPU.
 
 Needs a machine with PyTorch (torch._grouped_mm: 2.8 or later, bf16, Hopper) and build/libptxpack.so (make lib).
 
-  python3 tools/bench/gemm_grouped.py [--shape 8:16384x14336x4096,...] [--sizes balanced,random,one] [--dtype bf16]
+  python3 tools/bench/grouped/gemm_grouped.py [--shape 8:16384x14336x4096,...] [--sizes balanced,random,one] [--dtype bf16]
 
 A shape is groups:m x n x k, m being the rows of all groups together.  Sizes are balanced: m / groups each; random: as drawn
 from even chances for each row; skewed: each group has half the rows of the one before, the last few none; one: all rows in one
@@ -19,10 +19,12 @@ import json
 import os
 import random
 import statistics
+import sys
 
 import torch
 
-import gemm
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import gemm  # noqa: E402
 
 SHAPES = ("8:16384x14336x4096", "8:16384x4096x14336", "8:4096x14336x4096", "8:4096x4096x14336", "8:8192x28672x4096",
           "64:16384x2048x4096", "128:8192x1536x2048", "8:16x14336x4096", "8:128x14336x4096", "128:64x1536x2048",
@@ -174,7 +176,7 @@ def main():
     parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
-    parser.add_argument("--library", default=os.path.join(here, "..", "..", "build", "libptxpack.so"))
+    parser.add_argument("--library", default=os.path.join(here, "..", "..", "..", "build", "libptxpack.so"))
     parser.add_argument("--json", help="write the figures to this file, too")
     options = parser.parse_args()
     for kind in options.sizes:
