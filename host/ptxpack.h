@@ -28,6 +28,7 @@
 #include "host/norm/norm.h"
 #include "host/gather/gather.h"
 #include "host/sampling/sampling.h"
+#include "host/experts/experts.h"
 #include "host/vector/vector.h"
 #include "loader/build/preload.h"
 #include "host/preload_plan.h"

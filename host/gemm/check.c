@@ -26,6 +26,27 @@ static ptxpack_status check_operand_type(const ptxpack_gemm_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+/* What products of groups of rows are. */
+static ptxpack_status check_groups(const ptxpack_gemm_desc *d, char *line)
+{
+    if (d->groups < 0 || d->groups > PTXPACK_GEMM_GROUPS)
+        return REFUSE("groups is %d, not between 0 and %d", (int)d->groups, PTXPACK_GEMM_GROUPS);
+    if (d->groups == 0)
+        return PTXPACK_OK;
+    if (d->batch > 1)
+        return REFUSE("batch is %d: groups of rows have no batch", (int)d->batch);
+    if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
+        return d->order_a != PTXPACK_ROW_MAJOR ? REFUSE("order_a: groups of rows want a row-major A")
+                                               : REFUSE("order_b: groups of rows want a column-major B");
+    if (gemm_operand_type(d) != d->dtype)
+        return REFUSE("dtype_ab: groups of rows want A and B of dtype");
+    if (d->has_c)
+        return REFUSE("has_c: there is no C with groups of rows");
+    if (d->batch_b < 0)
+        return REFUSE("batch_b: %lld is negative, and each group has its own B", (long long)d->batch_b);
+    return PTXPACK_OK;
+}
+
 static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
 {
     if (d == NULL)
@@ -46,7 +67,8 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
     if (d->activation == PTXPACK_ACTIVATION_SWIGLU && (d->n % PAIRED != 0 || d->has_c))
         return d->has_c ? REFUSE("has_c: there is no C with SwiGLU")
                         : REFUSE("n is %d, with SwiGLU no multiple of %d", (int)d->n, PAIRED);
-    return check_operand_type(d, line);
+    ptxpack_status status = check_operand_type(d, line);
+    return status == PTXPACK_OK ? check_groups(d, line) : status;
 }
 
 /* A matrix as lines, with the strides of the descriptor. */
@@ -176,11 +198,12 @@ ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry
     ptxpack_status status = check_fields(desc, line);
     if (status != PTXPACK_OK)
         return status;
-    *out = (gemm_geometry){.batch = desc->batch > 0 ? desc->batch : 1,
-                           .bias_bytes = desc->has_bias ? (uint64_t)desc->n * ELEMENT : 0};
+    *out = (gemm_geometry){.batch = desc->batch > 0 ? desc->batch : 1, .groups = desc->groups};
+    if (desc->has_bias)
+        out->bias_bytes = (uint64_t)desc->n * ELEMENT * (desc->groups > 0 ? (uint64_t)desc->groups : 1);
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++)
         if (i != GEMM_C || desc->has_c)
-            status = resolve_matrix(desc, out->batch, i, &out->matrix[i], line);
+            status = resolve_matrix(desc, gemm_matrices(out, i), i, &out->matrix[i], line);
     return status == PTXPACK_OK ? resolve_scales(desc, out, line) : status;
 }
 
@@ -228,7 +251,7 @@ static range range_of_scale(const char *name, uint64_t address, const gemm_scale
 ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_gemm_buffers *b,
                                           char line[PLAN_LINE])
 {
-    enum { D = 6, RANGES = 7 };
+    enum { D = 7, RANGES = 8, START = sizeof(int32_t) };
     if (b == NULL)
         return REFUSE("buffers is NULL");
     if (b->size != sizeof *b)
@@ -240,6 +263,7 @@ ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_
         {"bias", b->bias, g->bias_bytes, ALIGNMENT},
         range_of_scale("scale_a", b->scale_a, &g->scale[GEMM_A]),
         range_of_scale("scale_b", b->scale_b, &g->scale[GEMM_B]),
+        {"group_starts", b->group_starts, g->groups > 0 ? START * ((uint64_t)g->groups + 1) : 0, START},
         {"d", b->d, g->matrix[GEMM_D].bytes, ALIGNMENT},
     };
     for (int i = 0; i < RANGES; i++) {

@@ -32,9 +32,16 @@ typedef struct gemm_scale {
 typedef struct gemm_geometry {
     gemm_matrix matrix[GEMM_MATRICES]; /* C: zeros where there is none */
     gemm_scale  scale[2];              /* GEMM_A, GEMM_B */
-    int32_t     batch;                 /* 1 or more */
+    int32_t     batch;                 /* 1 or more; with groups 1 */
+    int32_t     groups;                /* matrices of B, each for rows of its own; 0: there are no groups */
     uint64_t    bias_bytes;            /* 0: there is none */
 } gemm_geometry;
+
+/* How many matrices of A, B or D there are, unless they are one for all. */
+static inline int32_t gemm_matrices(const gemm_geometry *geometry, int matrix)
+{
+    return matrix == GEMM_B && geometry->groups > 0 ? geometry->groups : geometry->batch;
+}
 
 /* The type of A and B. */
 static inline ptxpack_dtype gemm_operand_type(const ptxpack_gemm_desc *desc)

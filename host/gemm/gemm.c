@@ -1,6 +1,7 @@
 /* gemm.c - GEMM as an operation of the spine, and its public calls. */
 #include "gemm.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,22 +19,51 @@ void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *li
     symbol_add(list, "RAGGED", ragged);
 }
 
+/* ---- groups of rows ----------------------------------------------------------------------------------- */
+const uint16_t gemm_groups_corners[GEMM_GROUPS_CORNERS] = {2, 42, 134};
+
+/* No more groups than rows have any. */
+static double groups_with_rows(int32_t groups, int32_t rows) { return groups < rows ? groups : rows; }
+
+double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height)
+{
+    const double some = groups_with_rows(groups, rows);
+    return some + floor(((double)rows - some) / (double)height);
+}
+
+/* On average half of a group's last tile is empty. */
+double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height)
+{
+    const double some = groups_with_rows(groups, rows), each = (double)rows / some / (double)height;
+    return some * (each > 0.5 ? each + 0.5 : 1);
+}
+
 /* ---- the operation ------------------------------------------------------------------------------------ */
 static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
 {
     return ptxpack_gemm_resolve((const ptxpack_gemm_desc *)desc, (gemm_geometry *)geometry, line);
 }
 
+static bool is_of_groups(const ptxpack_variant *row)
+{
+    const plan_method *method = plan_method_of(row);
+    return method == &gemm_wgmma_groups || method == &gemm_mma_groups;
+}
+
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
-    return plan_row_takes(row, gemm_operand_type((const ptxpack_gemm_desc *)desc));
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
+    return plan_row_takes(row, gemm_operand_type(d)) && is_of_groups(row) == (d->groups > 0);
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
     const ptxpack_dtype      operands = gemm_operand_type(d);
-    snprintf(text, size, operands != d->dtype ? "dtype %s, dtype_ab %s" : "dtype %s",
+    snprintf(text, size,
+             operands != d->dtype ? "dtype %s, dtype_ab %s"
+             : d->groups > 0      ? "dtype %s, groups"
+                                  : "dtype %s",
              ptxpack_dtype_name(d->dtype), ptxpack_dtype_name(operands));
 }
 
@@ -75,16 +105,17 @@ static void build_fp8(const ptxpack_variant *row, unsigned index, ptxpack_gemm_d
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
  * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again, and
- * those of few rows have one order, and n a multiple of 8. */
+ * those of few rows and of groups have one order, and n a multiple of 8. */
 enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    const bool              gates = plan_method_of(row) != &gemm_wgmma || gemm_wgmma_gates(row);
-    const bool              swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool              rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
-    const unsigned          plain = index >= PLAIN_BUILDS ? index & 3 : index;
-    const unsigned          rest = rows ? (plain & 0x3c) | 2 : plain;
+    const bool     groups = is_of_groups(row);
+    const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
+    const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const bool     rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
+    const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned rest = groups ? (plain & 0x38) | 2 : rows ? (plain & 0x3c) | 2 : plain;
     const ptxpack_gemm_desc d = {.size = sizeof d,
                                  .dtype = dtype,
                                  .m = 1024,
@@ -98,7 +129,8 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                  .stride_c = 1024,
                                  .stride_d = 1024,
                                  .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU
-                                                      : (ptxpack_activation)(rest >> 4 & 3)};
+                                                      : (ptxpack_activation)(rest >> 4 & 3),
+                                 .groups = groups ? 8 : 0};
     if (dtype == PTXPACK_E4M3) {
         build_fp8(row, index, (ptxpack_gemm_desc *)out, name, size);
         return;
@@ -108,7 +140,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     if (corner)
         snprintf(name, size, " %c%c%s", a, b,
                  d.has_c   ? " gelu(+ C + bias), ragged"
-                 : !swiglu ? ""
+                 : !swiglu ? bias ? " gelu(+ bias)" : ""
                  : bias    ? " swiglu(+ bias)"
                            : " swiglu");
     else
@@ -117,24 +149,25 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     *(ptxpack_gemm_desc *)out = d;
 }
 
-/* Before `dtype_ab` was there it ended there. */
+/* It ended before `dtype_ab`, and before `groups`. */
 const plan_struct gemm_desc_struct = {
     .name = "desc",
     .type = "ptxpack_gemm_desc",
     .size = sizeof(ptxpack_gemm_desc),
-    .older = {offsetof(ptxpack_gemm_desc, dtype_ab)},
+    .older = {offsetof(ptxpack_gemm_desc, dtype_ab), offsetof(ptxpack_gemm_desc, groups)},
 };
-/* What comes with a launch; it ended before `launch`, and before the scales. */
+/* What comes with a launch; it ended before `launch`, before the scales, and before `group_starts`. */
 static const plan_struct buffers_struct = {
     .name = "buffers",
     .type = "ptxpack_gemm_buffers",
     .size = sizeof(ptxpack_gemm_buffers),
-    .older = {offsetof(ptxpack_gemm_buffers, launch), offsetof(ptxpack_gemm_buffers, scale_a)},
+    .older = {offsetof(ptxpack_gemm_buffers, launch), offsetof(ptxpack_gemm_buffers, scale_a),
+              offsetof(ptxpack_gemm_buffers, group_starts)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma, &gemm_rows, &gemm_wgmma, &gemm_wgmma_fp8,
-                                             &gemm_mma};
+static const plan_method *const methods[] = {&gemm_rows_tma,     &gemm_rows, &gemm_wgmma,     &gemm_wgmma_fp8,
+                                             &gemm_wgmma_groups, &gemm_mma,  &gemm_mma_groups};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

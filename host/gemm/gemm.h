@@ -6,7 +6,8 @@
  * CUDA graph.  Device memory belongs to the caller.  The kernels are ptx/gemm/wgmma.ptx (sm_90a), ptx/gemm/mma.ptx
  * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
  * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
- * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a).  C11 and C++; this header needs no CUDA header. */
+ * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), and the products of groups of rows by ptx/gemm/wgmma_groups.ptx
+ * (sm_90a) and ptx/gemm/mma_groups.ptx (from sm_75 on).  C11 and C++; this header needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>
@@ -64,7 +65,13 @@ typedef struct ptxpack_gemm_desc {
      * scales of blocks k is 1 or more. */
     ptxpack_dtype       dtype_ab;
     ptxpack_gemm_scales scales; /* of PTXPACK_E4M3; otherwise 0 */
+    /* 0, or the number of products whose rows of A and D follow one another, each with a B of its own, as the experts of a
+     * mixture have: m is the capacity, the rows of all of them together, and each launch reads on the device which rows are
+     * whose (ptxpack_gemm_buffers.group_starts).  B is `groups` matrices, batch_b elements apart (0: packed), and with a bias
+     * there are groups x n values.  This takes a row-major A, a column-major B, A and B of dtype, a batch of 1 and no C. */
+    int32_t groups; /* up to PTXPACK_GEMM_GROUPS */
 } ptxpack_gemm_desc;
+enum { PTXPACK_GEMM_GROUPS = 1 << 20 };
 
 typedef struct ptxpack_gemm_buffers {
     uint32_t size; /* = sizeof(ptxpack_gemm_buffers); an older one is fine */
@@ -82,6 +89,12 @@ typedef struct ptxpack_gemm_buffers {
     uint32_t reserved; /* 0 */
     /* Device addresses of floats (ptxpack_gemm_scales), multiples of 16 bytes, of PTXPACK_SCALES_TENSOR of 4. */
     uint64_t scale_a, scale_b;
+    /* With groups: the device address of int32_t[groups + 1], a multiple of 4.  Group g has the rows from group_starts[g] up to
+     * group_starts[g + 1], which may be none.  The first start is 0, starts never decrease, and the last is at most m: nothing
+     * checks this, and rows of D may be wrong otherwise.  They are read by each launch on the device, so that a captured
+     * graph that is replayed takes the starts of then.  Rows of A from the last start on mean nothing, and those of D
+     * are not written. */
+    uint64_t group_starts;
 } ptxpack_gemm_buffers;
 
 /* Check `desc`, choose the kernel, compile it or find its machine code, and load it.  *plan belongs to the

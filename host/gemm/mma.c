@@ -1,4 +1,4 @@
-/* mma.c - the method of the rows of ptx/gemm/mma.ptx. */
+/* mma.c - the methods of the rows of ptx/gemm/mma.ptx, and for groups of rows of ptx/gemm/mma_groups.ptx. */
 #include <stdio.h>
 
 #include "mma_symbols.h"
@@ -21,8 +21,12 @@ static int64_t parameter(const ptxpack_variant *row, const char *name)
     return ptxpack_variant_parameter(row, name, 1);
 }
 
+/* With groups: at most. */
 static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc, const gemm_geometry *g)
 {
+    if (g->groups > 0)
+        return gemm_groups_most_tiles(desc->groups, desc->m, parameter(row, "BLOCK_M")) *
+               (double)blocks_of(desc->n, parameter(row, "BLOCK_N"));
     return (double)g->batch * (double)blocks_of(desc->m, parameter(row, "BLOCK_M")) *
            (double)blocks_of(desc->n, parameter(row, "BLOCK_N"));
 }
@@ -68,6 +72,17 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
     int64_t tiles = blocks_of((int64_t)tiles_of(row, desc, g), problem->sm_count > 0 ? problem->sm_count : 1);
     return (double)tiles * (double)parameter(row, "BLOCK_M") * (double)parameter(row, "BLOCK_N") /
+           (double)parameter(row, "SPEED");
+}
+
+/* The same with as many tiles as groups of any size have. */
+static double cost_groups(const plan_problem *problem, const ptxpack_variant *row)
+{
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const double             sms = problem->sm_count > 0 ? problem->sm_count : 1;
+    const double             down = gemm_groups_usual_tiles(d->groups, d->m, parameter(row, "BLOCK_M"));
+    const double             tiles = down * (double)blocks_of(d->n, parameter(row, "BLOCK_N")) / sms;
+    return (tiles > 1 ? tiles : 1) * (double)parameter(row, "BLOCK_M") * (double)parameter(row, "BLOCK_N") /
            (double)parameter(row, "SPEED");
 }
 
@@ -143,6 +158,26 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     return PTXPACK_OK;
 }
 
+/* The grid has a block for each tile that there may be; those without one end at once. */
+static ptxpack_status fill_groups(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                                  plan_head *plan)
+{
+    const ptxpack_gemm_desc   *desc = (const ptxpack_gemm_desc *)problem->desc;
+    gemm_mma_groups_arguments *a = &((ptxpack_gemm_plan *)plan)->arguments.mma_groups;
+    ptxpack_status             status = fill(problem, row, layout, plan);
+    a->groups = desc->groups;
+    a->tiles_n = (int32_t)blocks_of(desc->n, parameter(row, "BLOCK_N"));
+    plan->grid[0] = (uint32_t)tiles_of(row, desc, (const gemm_geometry *)problem->geometry);
+    return status;
+}
+
+static ptxpack_status address_groups(const plan_head *plan, const void *buffers, void *arguments,
+                                     uint32_t grid[3])
+{
+    ((gemm_mma_groups_arguments *)arguments)->starts = ((const ptxpack_gemm_buffers *)buffers)->group_starts;
+    return address(plan, buffers, arguments, grid);
+}
+
 static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 {
     return ptxpack_gemm_mma_layout(row, (gemm_mma_layout *)layout);
@@ -152,6 +187,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * others lie between these. */
 const uint16_t              gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111, 130, 134};
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
+static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_MMA_GROUPS_ARGUMENTS,
+                                                              gemm_mma_groups_arguments);
 const plan_method           gemm_mma = {
               .file = "gemm/mma.ptx",
               .fields = fields,
@@ -166,4 +203,19 @@ const plan_method           gemm_mma = {
               .address = address,
               .corners = gemm_corners,
               .corner_count = GEMM_CORNERS,
+};
+const plan_method gemm_mma_groups = {
+    .file = "gemm/mma_groups.ptx",
+    .fields = fields_groups,
+    .field_count = sizeof fields_groups / sizeof fields_groups[0],
+    .argument_bytes = sizeof(gemm_mma_groups_arguments),
+    .layout_bytes = sizeof(gemm_mma_layout),
+    .derive = derive,
+    .refusal = refusal,
+    .cost = cost_groups,
+    .symbols = symbols,
+    .fill = fill_groups,
+    .address = address_groups,
+    .corners = gemm_groups_corners,
+    .corner_count = GEMM_GROUPS_CORNERS,
 };

@@ -31,4 +31,17 @@
     X(S, float,    beta,         "ARG_BETA")
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
+
+/* Those of ptx/gemm/mma_groups.ptx: the same, and the starts. */
+/* clang-format off */
+#define GEMM_MMA_GROUPS_ARGUMENTS(X, S)                                                              \
+    GEMM_MMA_ARGUMENTS(X, S)                                                                         \
+    X(S, uint64_t, starts,       "ARG_STARTS")       /* device address */                            \
+    X(S, int32_t,  groups,       "ARG_GROUPS")                                                       \
+    X(S, int32_t,  tiles_n,      "ARG_TILES_N")      /* tiles in a row of them */
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_MMA_GROUPS_ARGUMENTS, gemm_mma_groups_arguments);
+_Static_assert(offsetof(gemm_mma_groups_arguments, starts) ==
+                   offsetof(gemm_mma_arguments, beta) + sizeof(float),
+               "the arguments of both kernels begin alike");
 #endif

@@ -1,7 +1,7 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
- * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c those of ptx/gemm/wgmma.ptx and ptx/gemm/wgmma_fp8.ptx,
- * and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx and rows.ptx, which come first: for few rows. */
+ * mma.c has the methods of the rows of ptx/gemm/mma.ptx and mma_groups.ptx, wgmma.c those of ptx/gemm/wgmma.ptx,
+ * wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx and rows.ptx, which come first: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
@@ -11,11 +11,13 @@
 #include "wgmma_args.h"
 
 typedef union gemm_arguments {
-    gemm_mma_arguments       mma;
-    gemm_wgmma_arguments     wgmma;
-    gemm_wgmma_fp8_arguments wgmma_fp8;
-    gemm_rows_arguments      rows;
-    gemm_rows_tma_arguments  rows_tma;
+    gemm_mma_arguments          mma;
+    gemm_mma_groups_arguments   mma_groups;
+    gemm_wgmma_arguments        wgmma;
+    gemm_wgmma_fp8_arguments    wgmma_fp8;
+    gemm_wgmma_groups_arguments wgmma_groups;
+    gemm_rows_arguments         rows;
+    gemm_rows_tma_arguments     rows_tma;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -26,6 +28,7 @@ struct ptxpack_gemm_plan {
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
 extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma;
+extern const plan_method gemm_mma_groups, gemm_wgmma_groups; /* of products of groups of rows */
 extern const plan_struct gemm_desc_struct;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
@@ -42,6 +45,14 @@ extern const uint16_t gemm_corners[GEMM_CORNERS];
 /* Those of the methods of few rows. */
 enum { GEMM_ROWS_CORNERS = 3 };
 extern const uint16_t gemm_rows_corners[GEMM_ROWS_CORNERS];
+
+/* Those of products of groups of rows: bare, with GELU and bias, with SwiGLU and bias. */
+enum { GEMM_GROUPS_CORNERS = 3, GEMM_GROUPS_PLAIN_CORNERS = 2 };
+extern const uint16_t gemm_groups_corners[GEMM_GROUPS_CORNERS];
+
+/* How many tiles of `height` rows groups with `rows` rows in all have: at most, and where sizes are as they come. */
+double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height);
+double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height);
 
 /* Whether a row of ptx/gemm/wgmma.ptx has SwiGLU: 128 columns of the tile are 64 of D, a box, and one block sums them. */
 bool gemm_wgmma_gates(const ptxpack_variant *row);

@@ -63,7 +63,7 @@ ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inp
                           .geometry = geometry,
                           .inputs = *inputs,
                           .panels = ((size_t)desc->n + PANEL - 1) / PANEL};
-    int32_t matrices = geometry.matrix[GEMM_B].batch == 0 ? 1 : geometry.batch;
+    int32_t matrices = geometry.matrix[GEMM_B].batch == 0 ? 1 : gemm_matrices(&geometry, GEMM_B);
     r->b = (float *)calloc((size_t)matrices * r->panels, ((size_t)desc->k + 1) * PANEL * sizeof *r->b);
     if (r->b == NULL) {
         gemm_reference_close(r);
@@ -81,6 +81,17 @@ void gemm_reference_close(gemm_reference *r)
         return;
     free(r->b);
     free(r);
+}
+
+/* Which B, and which bias, a row has. */
+static int32_t b_of(const gemm_reference *r, const gemm_row *row)
+{
+    int32_t group = 0;
+    if (r->geometry.groups == 0)
+        return r->geometry.matrix[GEMM_B].batch == 0 ? 0 : row->batch;
+    while (group + 1 < r->geometry.groups && r->inputs.group_starts[group + 1] <= row->row)
+        group++;
+    return group;
 }
 
 /* ---- scales ----------------------------------------------------------------------------------------- */
@@ -159,7 +170,8 @@ static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t col
         terms += fabs(c);
     }
     if (d->has_bias) {
-        double bias = ptxpack_element(d->dtype, r->inputs.bias, (size_t)column);
+        size_t first = r->geometry.groups > 0 ? (size_t)b_of(r, row) * (size_t)d->n : 0;
+        double bias = ptxpack_element(d->dtype, r->inputs.bias, first + (size_t)column);
         value += bias;
         terms += fabs(bias);
     }
@@ -270,7 +282,7 @@ static const double *scale_rows(const gemm_reference *r, int32_t batch, int64_t 
     return scaled;
 }
 
-/* Rows [first, first + count), at most GROUP, of one matrix; `a` has room for their A, and for it with scales. */
+/* Rows [first, first + count), at most GROUP, of one D and with one B; `a` has room for their A, and for it with scales. */
 static void compute_group(const row_job *job, size_t first, int count, double *a)
 {
     const gemm_reference *r = job->reference;
@@ -278,7 +290,7 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     size_t                k = (size_t)r->desc.k, n = (size_t)r->desc.n;
     size_t                columns = (size_t)gemm_columns(&r->desc);
     bool                  swiglu = r->desc.activation == PTXPACK_ACTIVATION_SWIGLU;
-    size_t                matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
+    size_t                matrix = (size_t)b_of(r, rows);
     take_rows(r, rows, count, a);
     for (size_t panel = 0; panel < r->panels; panel++) {
         panel_sum     sum[GROUP], magnitude[GROUP], cut[GROUP] = {{0}};
@@ -315,7 +327,8 @@ static void *run_rows(void *context)
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {
             for (count = 1; count < GROUP && first + (size_t)count < end; count++)
-                if (job->rows[first + (size_t)count].batch != job->rows[first].batch)
+                if (job->rows[first + (size_t)count].batch != job->rows[first].batch ||
+                    b_of(r, &job->rows[first + (size_t)count]) != b_of(r, &job->rows[first]))
                     break;
             compute_group(job, first, count, a);
         }

@@ -12,12 +12,13 @@ typedef struct gemm_reference gemm_reference;
 /* Host memory with the strides of the descriptor; c, bias and scales are read only if the descriptor has them.  A scale of a
  * tensor may be NULL. */
 typedef struct gemm_inputs {
-    const void  *a, *b, *c, *bias;
-    float        alpha, beta;
-    const float *scale_a, *scale_b;
+    const void    *a, *b, *c, *bias;
+    float          alpha, beta;
+    const float   *scale_a, *scale_b;
+    const int32_t *group_starts; /* with groups: as gemm.h has them */
 } gemm_inputs;
 
-/* A row of one D. */
+/* A row of one D; with groups `batch` is 0, and the row is before the last start. */
 typedef struct gemm_row {
     int32_t batch, row;
 } gemm_row;

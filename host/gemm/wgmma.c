@@ -1,4 +1,5 @@
-/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx and, for A and B of e4m3, of ptx/gemm/wgmma_fp8.ptx. */
+/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx, for A and B of e4m3 of ptx/gemm/wgmma_fp8.ptx, and for groups of
+ * rows of ptx/gemm/wgmma_groups.ptx. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -20,6 +21,12 @@ static void symbols_fp8(const plan_problem *problem, const void *layout, symbol_
     gemm_wgmma_row_symbols((const gemm_wgmma_layout *)layout, list);
     symbol_add(list, "SCALES", ((const ptxpack_gemm_desc *)problem->desc)->scales);
     symbol_add(list, "SCALE_BLOCK", PTXPACK_SCALE_BLOCK);
+}
+
+static void symbols_groups(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    symbols(problem, layout, list);
+    symbol_add(list, "GROUP_ROWS", GEMM_GROUP_ROWS);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
@@ -72,6 +79,9 @@ static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_de
         .cluster = cluster_m * cluster_n * cluster_k,
         .k_blocks = d->k > 0 ? divided_up(d->k, cluster_k * block_k_of(row)) : 1,
     };
+    if (g->groups > 0) /* at most */
+        t.m = (int64_t)gemm_groups_most_tiles(d->groups, d->m,
+                                              cluster_m * ptxpack_variant_parameter(row, "BLOCK_M", 1));
     t.total = t.m * t.n <= INT32_MAX ? t.m * t.n * g->batch : INT64_MAX;
     return t;
 }
@@ -133,6 +143,16 @@ static const char *refusal_fp8(const plan_problem *problem, const ptxpack_varian
     return line;
 }
 
+static const char *refusal_groups(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    enum { UNIT = 8 }; /* columns, which TMA stores together */
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    if (desc->n % UNIT == 0)
+        return refusal(problem, row, line);
+    snprintf(line, PLAN_LINE, "n is %d, no multiple of %d", (int)desc->n, UNIT);
+    return line;
+}
+
 /* Offline a row is only chosen, as for an H200. */
 static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
@@ -184,6 +204,37 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
     double  block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
     double  exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
     return FILL + rounds * ((double)t.k_blocks * block + exchange + STORE * m * n / (128 * 256));
+}
+
+/* The same with as many tiles as groups of any size have.  What is read from memory is the B of a group, once: its tiles share the
+ * time that takes, a part of the GPU's for each SM.  A part of the arithmetic does not go on beside the copies. */
+static double cost_groups(const plan_problem *problem, const ptxpack_variant *row)
+{
+    enum {
+        BYTES_A_CLOCK = 4096,
+        L2_BYTES = 64,
+        MEMORY_BYTES = 20 /* a clock and SM */,
+        FILL = 3500,
+        STORE = 3000,
+        BESIDE = 16
+    };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    double                   m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    double                   n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    double                   cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
+    double                   speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
+    double                   groups = d->groups < d->m ? d->groups : d->m;
+    tile_counts              t = count_tiles(row, d, (const gemm_geometry *)problem->geometry);
+    double                   down = gemm_groups_usual_tiles(d->groups, d->m, (int64_t)(m * cluster_m));
+    double                   places = (double)(sms_of(problem->sm_count) * row->blocks_per_sm / t.cluster);
+    double                   tiles = down * (double)t.n, rounds = tiles / places + 0.5 / row->blocks_per_sm;
+    double                   arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
+    double                   block = TILE_BOX_ROW * (m + n / cluster_m) / L2_BYTES;
+    double                   from_memory = TILE_BOX_ROW * n / cluster_m * groups / down / MEMORY_BYTES;
+    block = arithmetic > block ? arithmetic : block;
+    block = row->blocks_per_sm * ((from_memory > block ? from_memory : block) + arithmetic / BESIDE);
+    rounds = rounds > 1 ? rounds : 1;
+    return FILL + rounds * ((double)t.k_blocks * block + STORE * m * n / (128 * 256));
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
@@ -280,6 +331,23 @@ static ptxpack_status address_fp8(const plan_head *head, const void *buffers, vo
     return address(head, buffers, arguments, grid);
 }
 
+static ptxpack_status fill_groups(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                                  plan_head *head)
+{
+    const ptxpack_gemm_desc     *desc = (const ptxpack_gemm_desc *)problem->desc;
+    gemm_wgmma_groups_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_groups;
+    a->groups = desc->groups;
+    a->tiles_n = (int32_t)count_tiles(row, desc, (const gemm_geometry *)problem->geometry).n;
+    return fill(problem, row, layout, head);
+}
+
+static ptxpack_status address_groups(const plan_head *head, const void *buffers, void *arguments,
+                                     uint32_t grid[3])
+{
+    ((gemm_wgmma_groups_arguments *)arguments)->starts = ((const ptxpack_gemm_buffers *)buffers)->group_starts;
+    return address(head, buffers, arguments, grid);
+}
+
 static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 {
     return ptxpack_gemm_wgmma_layout(row, (gemm_wgmma_layout *)layout);
@@ -294,8 +362,15 @@ static size_t         corners_fp8_of(const ptxpack_variant *row)
     return gemm_wgmma_gates(row) ? count : count - OF_SWIGLU;
 }
 
+static size_t corners_groups_of(const ptxpack_variant *row)
+{
+    return gemm_wgmma_gates(row) ? GEMM_GROUPS_CORNERS : GEMM_GROUPS_PLAIN_CORNERS;
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
 static const argument_field fields_fp8[] = ARGUMENT_FIELDS(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
+static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_WGMMA_GROUPS_ARGUMENTS,
+                                                              gemm_wgmma_groups_arguments);
 const plan_method           gemm_wgmma = {
               .file = "gemm/wgmma.ptx",
               .fields = fields,
@@ -327,4 +402,20 @@ const plan_method gemm_wgmma_fp8 = {
     .corners = corners_fp8,
     .corner_count = sizeof corners_fp8 / sizeof corners_fp8[0],
     .corners_of = corners_fp8_of,
+};
+const plan_method gemm_wgmma_groups = {
+    .file = "gemm/wgmma_groups.ptx",
+    .fields = fields_groups,
+    .field_count = sizeof fields_groups / sizeof fields_groups[0],
+    .argument_bytes = sizeof(gemm_wgmma_groups_arguments),
+    .layout_bytes = sizeof(gemm_wgmma_layout),
+    .derive = derive,
+    .refusal = refusal_groups,
+    .cost = cost_groups,
+    .symbols = symbols_groups,
+    .fill = fill_groups,
+    .address = address_groups,
+    .corners = gemm_groups_corners,
+    .corner_count = GEMM_GROUPS_CORNERS,
+    .corners_of = corners_groups_of,
 };

@@ -45,4 +45,18 @@ ARGUMENT_STRUCT(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
 _Static_assert(offsetof(gemm_wgmma_fp8_arguments, scale_a) ==
                    offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
                "the arguments of both kernels begin alike");
+
+/* Those of ptx/gemm/wgmma_groups.ptx: the same, and the starts.  map_d is of rank 5: along a row, from row to row, 1, and the rows
+ * of a group's end and of GEMM_GROUP_ROWS before it (host/gemm/wgmma_layout.h). */
+/* clang-format off */
+#define GEMM_WGMMA_GROUPS_ARGUMENTS(X, S)                                                                                 \
+    GEMM_WGMMA_ARGUMENTS(X, S)                                                                                            \
+    X(S, uint64_t,            starts,       "ARG_STARTS")       /* device address */                                      \
+    X(S, int32_t,             groups,       "ARG_GROUPS")                                                                 \
+    X(S, int32_t,             tiles_n,      "ARG_TILES_N")      /* tiles in a row of them */
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_WGMMA_GROUPS_ARGUMENTS, gemm_wgmma_groups_arguments);
+_Static_assert(offsetof(gemm_wgmma_groups_arguments, starts) ==
+                   offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
+               "the arguments of both kernels begin alike");
 #endif

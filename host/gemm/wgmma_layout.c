@@ -208,6 +208,27 @@ ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
+static ptxpack_status map_groups(const gemm_matrix *d, ptxpack_tma_box *box)
+{
+    const int64_t wrap = INT64_C(1) << 34, row = d->element * d->stride;
+    if (row >= wrap)
+        return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "stride_d: %lld elements are 2^34 bytes or more",
+                            (long long)d->stride);
+    if (d->lines >= GEMM_GROUP_ROWS)
+        return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "m is %lld, 2^30 or more, for groups too many",
+                            (long long)d->lines);
+    box->rank = PTXPACK_TMA_RANK;
+    box->global_dim[1] = GEMM_GROUP_ROWS;
+    box->global_dim[2] = 1;
+    box->global_dim[3] = (uint64_t)d->lines + 1;
+    box->global_dim[4] = (uint64_t)GEMM_GROUP_ROWS + 1;
+    box->global_strides[0] = box->global_strides[1] = box->global_strides[2] = (uint64_t)row;
+    box->global_strides[3] = (uint64_t)(wrap - row);
+    for (int i = RANK; i < PTXPACK_TMA_RANK; i++)
+        box->box_dim[i] = box->element_strides[i] = 1;
+    return PTXPACK_OK;
+}
+
 /* Where k is 0, a map of one element stands for the empty matrix: all that the kernel loads lies beyond it. */
 ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
                                       ptxpack_tma_box *box)
@@ -219,7 +240,7 @@ ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_
                                               : PTXPACK_TMA_FLOAT16;
     box->global_dim[0] = x->length > 0 ? (uint64_t)x->length : 1;
     box->global_dim[1] = x->lines > 0 ? (uint64_t)x->lines : 1;
-    box->global_dim[2] = x->batch > 0 ? (uint64_t)geometry->batch : 1;
+    box->global_dim[2] = x->batch > 0 ? (uint64_t)gemm_matrices(geometry, matrix) : 1;
     if (x->stride >= TENSOR_MAP_STRIDE / x->element)
         return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
                             "stride_%s: %lld elements are 2^40 bytes or more, for TMA too far", name,
@@ -230,5 +251,5 @@ ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_
                             (long long)x->batch);
     box->global_strides[0] = (uint64_t)(x->element * x->stride);
     box->global_strides[1] = (uint64_t)(x->element * (x->batch > 0 ? x->batch : x->stride));
-    return PTXPACK_OK;
+    return geometry->groups > 0 && matrix == GEMM_D ? map_groups(x, box) : PTXPACK_OK;
 }

@@ -45,7 +45,11 @@ typedef struct gemm_wgmma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_layout *l);
-/* Into `box`, one of the layout's, type, extents and strides of the problem's matrix.
+/* More rows than a group may have.  With groups D's map has the coordinates (column, GEMM_GROUP_ROWS - rows + i, 0, end,
+ * GEMM_GROUP_ROWS) for row i of a group of `rows` rows that ends before row `end`: rows from `end` on lie beyond the extent of the
+ * second one, so that TMA does not store them.  The last stride times GEMM_GROUP_ROWS is minus that many rows, modulo 2^64. */
+enum { GEMM_GROUP_ROWS = 1 << 30 };
+/* Into `box`, one of the layout's, type, extents and strides of the problem's matrix; with groups the rank of D's, too.
  * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
 ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
                                       ptxpack_tma_box *box);

@@ -7,9 +7,10 @@
 
 /* THE table: an operation is added here, and nowhere else. */
 extern const plan_op attention_op, append_op, merge_op, merge_parts_op, blocks_op, gemm_op, vector_op, norm_op,
-    gather_op, sampling_op;
-static const plan_op *const ops[] = {&attention_op, &append_op, &merge_op, &merge_parts_op, &blocks_op,
-                                     &gemm_op,      &vector_op, &norm_op,  &gather_op,      &sampling_op};
+    gather_op, sampling_op, experts_route_op, experts_combine_op;
+static const plan_op *const ops[] = {&attention_op, &append_op,   &merge_op,         &merge_parts_op,
+                                     &blocks_op,    &gemm_op,     &vector_op,        &norm_op,
+                                     &gather_op,    &sampling_op, &experts_route_op, &experts_combine_op};
 
 const plan_op *plan_op_of(const ptxpack_variant *row)
 {
@@ -39,7 +40,7 @@ bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype)
 /* Where the layout of a row of the table is kept; NULL for any other row. */
 static _Atomic(void *) *place_of(const ptxpack_variant *row)
 {
-    enum { ROWS = 192 };
+    enum { ROWS = 256 };
     static _Atomic(void *) kept[ROWS];
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);

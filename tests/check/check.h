@@ -80,8 +80,9 @@ void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
 void check_lengths(check *c); /* attention of sequences with lengths of their own */
 void check_gemm(check *c);
-void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
-void check_far_gemm(check *c); /* the same for gemm */
+void check_gemm_groups(check *c); /* products of groups of rows */
+void check_far(check *c);         /* attention at strides beyond 32 bits; not with --quick */
+void check_far_gemm(check *c);    /* the same for gemm */
 void check_vector(check *c);
 void check_append(check *c);   /* to a cache of keys and values */
 void check_blocks(check *c);   /* lists of blocks that the device makes */
@@ -89,6 +90,7 @@ void check_merge(check *c);    /* of two partial attentions */
 void check_parts(check *c);    /* of any number of them */
 void check_norm(check *c);     /* RMSNorm */
 void check_sampling(check *c); /* choices of tokens */
+void check_experts(check *c);  /* routes of rows to experts, and sums of what they make */
 void check_gather(check *c);   /* rows of a table */
 void check_chain(check *c);    /* of launches that overlap */
 void check_split(check *c);    /* the same bits in every batch */

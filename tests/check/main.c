@@ -18,6 +18,7 @@ static int run_all(check *c)
         check_atom(c);
     check_vector(c);
     check_gemm(c);
+    check_gemm_groups(c);
     check_attention(c);
     check_lengths(c);
     check_blocks(c);
@@ -25,6 +26,7 @@ static int run_all(check *c)
     check_parts(c);
     check_norm(c);
     check_sampling(c);
+    check_experts(c);
     check_gather(c);
     check_append(c);
     check_chain(c);

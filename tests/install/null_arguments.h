@@ -51,6 +51,10 @@ static struct {
     ptxpack_sampling_desc              ptxpack_sampling_desc;
     ptxpack_sampling_buffers           ptxpack_sampling_buffers;
     ptxpack_sampling_row               ptxpack_sampling_row;
+    ptxpack_experts_route_desc         ptxpack_experts_route_desc;
+    ptxpack_experts_route_buffers      ptxpack_experts_route_buffers;
+    ptxpack_experts_combine_desc       ptxpack_experts_combine_desc;
+    ptxpack_experts_combine_buffers    ptxpack_experts_combine_buffers;
     ptxpack_descales                   ptxpack_descales;
     ptxpack_attention_lengths          ptxpack_attention_lengths;
     ptxpack_swizzle                    ptxpack_swizzle;
@@ -74,6 +78,8 @@ static struct {
     ptxpack_attention_blocks_plan     *ptxpack_attention_blocks_plan, *out_ptxpack_attention_blocks_plan;
     ptxpack_attention_merge_plan      *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
     ptxpack_sampling_plan             *ptxpack_sampling_plan, *out_ptxpack_sampling_plan;
+    ptxpack_experts_route_plan        *ptxpack_experts_route_plan, *out_ptxpack_experts_route_plan;
+    ptxpack_experts_combine_plan      *ptxpack_experts_combine_plan, *out_ptxpack_experts_combine_plan;
     ptxpack_parallel_group            *ptxpack_parallel_group, *out_ptxpack_parallel_group;
     ptxpack_attention_parallel_plan   *ptxpack_attention_parallel_plan, *out_ptxpack_attention_parallel_plan;
     ptxpack_parallel_decode_plan      *ptxpack_parallel_decode_plan, *out_ptxpack_parallel_decode_plan;
@@ -184,6 +190,29 @@ static void make_decoder_plans(void)
     the.ptxpack_sampling_buffers.size = sizeof the.ptxpack_sampling_buffers;
     must(ptxpack_sampling_plan_create(the.ptxpack, &the.ptxpack_sampling_desc, &the.ptxpack_sampling_plan),
          "a sampling plan");
+}
+
+static void make_expert_plans(void)
+{
+    the.ptxpack_experts_route_desc = (ptxpack_experts_route_desc){.size = sizeof the.ptxpack_experts_route_desc,
+                                                                  .dtype = PTXPACK_F16,
+                                                                  .rows = 1,
+                                                                  .experts = 8,
+                                                                  .top_k = 2};
+    the.ptxpack_experts_route_buffers.size = sizeof the.ptxpack_experts_route_buffers;
+    must(ptxpack_experts_route_plan_create(the.ptxpack, &the.ptxpack_experts_route_desc,
+                                           &the.ptxpack_experts_route_plan),
+         "a plan of routes");
+    the.ptxpack_experts_combine_desc =
+        (ptxpack_experts_combine_desc){.size = sizeof the.ptxpack_experts_combine_desc,
+                                       .dtype = PTXPACK_F16,
+                                       .rows = 1,
+                                       .top_k = 2,
+                                       .columns = 64};
+    the.ptxpack_experts_combine_buffers.size = sizeof the.ptxpack_experts_combine_buffers;
+    must(ptxpack_experts_combine_plan_create(the.ptxpack, &the.ptxpack_experts_combine_desc,
+                                             &the.ptxpack_experts_combine_plan),
+         "a plan of combinations");
 }
 
 static void make_plans(void)
@@ -346,6 +375,7 @@ int main(void)
     make_layouts();
     make_handles();
     make_decoder_plans();
+    make_expert_plans();
     make_plans();
     make_parallel_plans();
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)

@@ -62,6 +62,9 @@ GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm f16 rc 150x300x203 batch 2 alpha-c', 'gemm ')]
 GEMM_FP8 = [(90, 'gemm_wgmma_sm90_fp8', 'e4m3-' + case, '') for case in (
     'tensor rc 147', 'lines rc 147', 'blocks rc 147', 'blocks rc 260', 'blocks rc 9x48', '')]
+GROUPS_MMA = [(sm, 'gemm_mma', 'gemm groups ' + case, '') for sm, case in (
+    (80, 'mixed'), (75, 'ragged'), (80, 'many'), (75, ''), (80, ''))]
+GROUPS_WGMMA = [(90, 'gemm_wgmma_sm90_groups', 'gemm groups ' + case, '') for case in ('mixed', 'many', 'swiglu', '')]
 CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
@@ -77,6 +80,8 @@ STEPS = {
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
     'gemm/wgmma_fp8.ptx': GEMM_FP8,
+    'gemm/mma_groups.ptx': GROUPS_MMA,
+    'gemm/wgmma_groups.ptx': GROUPS_WGMMA,
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
     **{'probe/%s.ptx' % name: [(90, '', 'test tools-bench_memory', '')] for name in ('fill', 'reduce', 'advance')},
     'probe': [(sm, '', case, '') for sm, case in (

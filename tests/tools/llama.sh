@@ -14,7 +14,7 @@ failed=0 ran=0
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_EMU_FAULT PTXPACK_CACHE_DISABLE PTXPACK_FORBID_COMPILE PTXPACK_DEVICE MAKEFLAGS MFLAGS MAKELEVEL
 export PTXPACK_CACHE_DIR="$work/cache" PTXPACK_DRIVER="$build/libptxpack-emu.so" PTXPACK_PTXJIT="$build/libptxpack-emu.so"
 export PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error LLAMA="$work/program/llama"
-compare=tests/tools/llama/compare.py
+compare=tests/tools/llama/compare.py families="llama mistral qwen2 qwen3 mixtral qwen3_moe"
 
 fail() {
     echo "FAIL: $1"
@@ -31,7 +31,7 @@ make -C "$work/program" CFLAGS="-O1 -Wshadow -Werror" PTXPACK_CFLAGS="-I$build/i
     PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1 || { cat "$work/log"; echo "FAIL: it does not build"; exit 1; }
 ldd "$LLAMA" | grep -vE 'libptxpack|libc\.|libm\.|linux-vdso|ld-linux|libdl|libpthread' >"$work/log"
 [ ! -s "$work/log" ] || fail "it needs $(cat "$work/log")"
-for family in llama mistral qwen2 qwen3; do
+for family in $families; do
     "$python" tests/tools/llama/checkpoint.py $family "$work/$family" || exit 1
 done
 
@@ -57,7 +57,7 @@ with_transformers=yes
     with_transformers=
     skip "$python has no PyTorch with transformers 5: the logits are compared with recorded ones; PTXPACK_TEST_PYTHON may name one that has"
 }
-for family in llama mistral qwen2 qwen3; do
+for family in $families; do
     llama $family --prompt "$long" --chunk 16 --new 3 --verify --logits "$work/logits.npy"
     verified 3
     "$python" $compare recorded $family "$work/logits.npy" "$(cat "$work/out")" || fail "$family: recorded logits"
@@ -67,11 +67,15 @@ for family in llama mistral qwen2 qwen3; do
         fail "$family: transformers"
 done
 export PTXPACK_EMU_SM=80
-llama qwen3 --prompt 1,2,3 --new 2 --verify
-verified 2
+for family in qwen3 qwen3_moe; do
+    llama $family --prompt 1,2,3 --new 2 --verify
+    verified 2
+done
 export PTXPACK_EMU_SM=75
-llama mistral --prompt 1,2,3 --new 2 --verify
-verified 2
+for family in mistral mixtral; do
+    llama $family --prompt 1,2,3 --new 2 --verify
+    verified 2
+done
 "$LLAMA" "$work/qwen3" --prompt 1 >"$work/out" 2>&1 && fail "bf16 runs on sm_75"
 grep -q 'bf16.*sm_80' "$work/out" || fail "bf16 on sm_75: $(cat "$work/out")"
 unset PTXPACK_EMU_SM
@@ -83,6 +87,8 @@ llama mistral $five --slots 3 --pages 8 --chunk 16 --new 9 --verify --time
 verified 45
 cp "$work/out" "$work/together"
 grep -q ' 40 tokens in \(1[4-9]\|2[0-9]\) steps .* [23] at once' "$work/err" || fail "slots and pages: $(cat "$work/err")"
+llama mixtral --prompt 7,8 --prompt 1,2,3 --prompt 9 --slots 2 --new 4 --verify
+verified 12
 for prompt in "$long" 7,8 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 9 250,0; do
     llama mistral --prompt $prompt --new 9 && cat "$work/out" >>"$work/alone"
 done
@@ -138,19 +144,20 @@ END
 } || skip "$python has no tokenizers: generate.py did not run"
 
 # ---- a broken kernel is detected -----------------------------------------------------------------------------
-# broken PATTERN FILE SCRIPT ARGUMENT...: FILE of the pack is edited by a sed script; the message matches PATTERN
+# broken FAMILY PATTERN FILE SCRIPT ARGUMENT...: FILE of the pack is edited by a sed script; the message matches PATTERN
 broken() {
-    pattern=$1 file=$2 script=$3
-    shift 3
+    family=$1 pattern=$2 file=$3 script=$4
+    shift 4
     ran=$((ran + 1))
     rm -rf "$work/ptx" && cp -r ptx "$work/ptx" && sed "$script" "ptx/$file" >"$work/ptx/$file"
     cmp -s "ptx/$file" "$work/ptx/$file" && fail "$file: $script changes nothing"
-    PTXPACK_PTX_DIR="$work/ptx" "$LLAMA" "$work/qwen2" --prompt 1,2,3 --new 4 --verify "$@" >"$work/out" 2>&1 &&
+    PTXPACK_PTX_DIR="$work/ptx" "$LLAMA" "$work/$family" --prompt 1,2,3 --new 4 --verify "$@" >"$work/out" 2>&1 &&
         fail "$file, broken by $script: nobody notices"
     grep -q "$pattern" "$work/out" || fail "$file, broken by $script: $(head -n 3 "$work/out")"
 }
-broken 'differ from double' norm/norm.ptx 's/mul.f32            %high, %high, %w_high;/mul.f32 %high, %high, %w_low;/'
-broken 'its logits give' sampling/sampling.ptx 's/%k1, %k1, 0xBB67AE85/%k1, %k1, 0xBB67AE84/' --temperature 2
+broken qwen2 'differ from double' norm/norm.ptx 's/mul.f32            %high, %high, %w_high;/mul.f32 %high, %high, %w_low;/'
+broken mixtral 'differ from double' experts/route.ptx 's/0f3FB8AA3B;/0f3F800000;/'
+broken qwen2 'its logits give' sampling/sampling.ptx 's/%k1, %k1, 0xBB67AE85/%k1, %k1, 0xBB67AE84/' --temperature 2
 
 # ---- what is malformed is refused ------------------------------------------------------------------------------
 sanitized="-fsanitize=address,undefined -fno-sanitize-recover=all"

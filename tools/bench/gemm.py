@@ -41,14 +41,14 @@ class Description(ctypes.Structure):
                 + [(name, ctypes.c_int32) for name in ("m", "n", "k", "batch", "order_a", "order_b")]
                 + [(f"{what}_{name}", ctypes.c_int64) for what in ("stride", "batch") for name in "abcd"]
                 + [("has_c", ctypes.c_bool), ("has_bias", ctypes.c_bool)]
-                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")])
+                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")] + [("groups", ctypes.c_int32)])
 
 
 class Buffers(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32), ("alpha", ctypes.c_float), ("beta", ctypes.c_float)]
                 + [(name, ctypes.c_uint64) for name in ("a", "b", "c", "d", "bias", "workspace")]
                 + [("launch", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("scale_a", ctypes.c_uint64),
-                   ("scale_b", ctypes.c_uint64)])
+                   ("scale_b", ctypes.c_uint64), ("group_starts", ctypes.c_uint64)])
 
 
 class Options(ctypes.Structure):
@@ -94,12 +94,13 @@ class Ptxpack:
         scratch = torch.zeros(self.lib.ptxpack_gemm_workspace(plan), dtype=torch.uint8, device="cuda")
         return plan, used, scratch
 
-    def launch(self, plan, scratch, a, b, c, d, bias, scale_a=None, scale_b=None):
+    def launch(self, plan, scratch, a, b, c, d, bias, scale_a=None, scale_b=None, group_starts=None):
         buffers = Buffers(size=ctypes.sizeof(Buffers), alpha=1, beta=1, a=a.data_ptr(), b=b.data_ptr(),
                           c=c.data_ptr() if c is not None else 0, d=d.data_ptr(),
                           bias=bias.data_ptr() if bias is not None else 0, workspace=scratch.data_ptr(),
                           scale_a=scale_a.data_ptr() if scale_a is not None else 0,
-                          scale_b=scale_b.data_ptr() if scale_b is not None else 0)
+                          scale_b=scale_b.data_ptr() if scale_b is not None else 0,
+                          group_starts=group_starts.data_ptr() if group_starts is not None else 0)
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.lib.ptxpack_gemm_launch(plan, ctypes.byref(buffers), stream), self.handle)
 

@@ -46,6 +46,13 @@ static bool upload_scales(device *gpu, const gemm_problem *p, ptxpack_gemm_buffe
     return ok;
 }
 
+static bool upload_starts(device *gpu, const gemm_problem *p, uint64_t *address)
+{
+    const size_t bytes = ((size_t)p->desc.groups + 1) * sizeof *p->group_starts;
+    return p->desc.groups == 0 ||
+           (device_alloc(gpu, address, bytes) && device_upload(gpu, *address, p->group_starts, bytes));
+}
+
 static bool upload(device *gpu, const gemm_problem *p, uint64_t *const address[GEMM_MATRICES], uint64_t *bias)
 {
     bool ok = true;
@@ -71,6 +78,7 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     double ready_ms = now_ms() - started;
     progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
     ok = ok && upload(gpu, p, address, &b.bias) && upload_scales(gpu, p, &b) &&
+         upload_starts(gpu, p, &b.group_starts) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_gemm_workspace(plan)) &&
          time_launches(gpu, plan, &b, p) &&
          device_download(gpu, p->matrix[GEMM_D], b.d, p->geometry.matrix[GEMM_D].bytes);
@@ -84,6 +92,7 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     device_free(gpu, b.bias);
     device_free(gpu, b.scale_a);
     device_free(gpu, b.scale_b);
+    device_free(gpu, b.group_starts);
     device_free(gpu, b.workspace);
     ptxpack_gemm_plan_free(plan);
     return ok ? COMMAND_OK : command_fail("gemm", "%s", gpu->line);
@@ -99,6 +108,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
             printf(", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
         printf(", m %d, n %d, k %d, batch %d, A %s-major, B %s-major", (int)d->m, (int)d->n, (int)d->k,
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
+        if (d->groups > 0)
+            printf(", %d groups", (int)d->groups);
         printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
@@ -116,6 +127,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     json_int("n", d->n);
     json_int("k", d->k);
     json_int("batch", p->geometry.batch);
+    if (d->groups > 0)
+        json_int("groups", d->groups);
     json_text("order_a", gemm_order_name(d->order_a));
     json_text("order_b", gemm_order_name(d->order_b));
     json_real("alpha", p->alpha);

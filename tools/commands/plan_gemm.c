@@ -6,6 +6,8 @@
 #include "host/gemm/inspect.h"
 #include "plan.h"
 
+enum { DEFAULT_SIZE = 4096 };
+
 static size_t options(plan_settings *s, option *rows)
 {
     const option own[] = {
@@ -14,7 +16,7 @@ static size_t options(plan_settings *s, option *rows)
         {"bias", OPTION_FLAG, &s->bias, "a bias is added"},
         {"dtype", OPTION_TEXT, &s->gemm.dtype, "f16|bf16  (default bf16)"},
     };
-    s->gemm.m = s->gemm.n = s->gemm.k = 4096;
+    s->gemm.n = s->gemm.k = DEFAULT_SIZE;
     memcpy(rows, own, sizeof own);
     return sizeof own / sizeof own[0];
 }
@@ -24,7 +26,12 @@ static int describe(plan *p)
     gemm_settings s = p->settings->gemm;
     s.c = p->settings->c ? "" : NULL;
     s.bias = p->settings->bias ? "" : NULL;
-    return gemm_problem_describe(&s, &p->gemm);
+    if (s.m == OPTION_NOT_GIVEN && s.groups == NULL)
+        s.m = DEFAULT_SIZE;
+    int status = gemm_problem_describe(&s, &p->gemm);
+    if (status != COMMAND_OK)
+        gemm_problem_free(&p->gemm);
+    return status;
 }
 
 /* ---- the choice --------------------------------------------------------------------------------------- */
@@ -73,7 +80,7 @@ static void report_candidates(plan *p)
     r->late = false;
 }
 
-/* ---- gemm/wgmma.ptx, wgmma_fp8.ptx ----------------------------------------------------------------------------------- */
+/* ---- gemm/wgmma.ptx, wgmma_fp8.ptx, wgmma_groups.ptx ----------------------------------------------------------------------------------- */
 static void report_maps(plan *p, const gemm_wgmma_layout *l, const gemm_wgmma_operand *a,
                         const gemm_wgmma_operand *b)
 {
@@ -89,7 +96,7 @@ static void report_maps(plan *p, const gemm_wgmma_layout *l, const gemm_wgmma_op
             ptxpack_gemm_wgmma_map(&p->gemm.desc, &p->gemm.geometry, i, &box) != PTXPACK_OK)
             continue;
         report_text(r, "matrix", "%s", gemm_matrix_names[i]);
-        plan_report_map(p, &box, 3);
+        plan_report_map(p, &box, (int)box.rank);
         report_int(r, "parts", parts);
         report_line(r, parts > 1 ? "  {matrix:-8s} {extents}, strides {stride_bytes} bytes; box {box}, one of "
                                    "{parts} parts, each brought by another block"
@@ -171,13 +178,18 @@ static void report_problem(plan *p)
     report_int(r, "n", d->n);
     report_int(r, "k", d->k);
     report_int(r, "batch", p->gemm.geometry.batch);
+    report_text(r, ".groups", "%s", "");
+    if (d->groups > 0) {
+        report_int(r, "groups", d->groups);
+        report_text(r, ".groups", ", %d groups", (int)d->groups);
+    }
     report_text(r, ".order_a", "%s", gemm_order_name(d->order_a));
     report_text(r, ".order_b", "%s", gemm_order_name(d->order_b));
     report_text(r, ".added", "%s%s", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "");
     report_line(
         r,
         "problem    {dtype}{operands}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"
-        "{added}");
+        "{groups}{added}");
 }
 
 static void report_tiles(plan *p)
@@ -188,8 +200,9 @@ static void report_tiles(plan *p)
                                                                  ptxpack_variant_parameter(p->row, "ROWS", 1));
     int64_t                  block_n = ptxpack_variant_parameter(p->row, "BLOCK_N",
                                                                  16 * ptxpack_variant_parameter(p->row, "TILES", 1));
-    report_int(r, "tiles",
-               (d->m + block_m - 1) / block_m * ((d->n + block_n - 1) / block_n) * p->gemm.geometry.batch);
+    int64_t                  rows = d->groups > 0 ? (int64_t)gemm_groups_most_tiles(d->groups, d->m, block_m)
+                                                  : (d->m + block_m - 1) / block_m;
+    report_int(r, "tiles", rows * ((d->n + block_n - 1) / block_n) * p->gemm.geometry.batch);
     report_int(r, ".CLUSTER_M", 1); /* a row without clusters has 1 */
     report_int(r, ".CLUSTER_N", 1);
     report_int(r, ".CLUSTER_K", 1);
@@ -225,7 +238,7 @@ static int report_layouts(plan *p)
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
     report_line(&p->out, "\nlayouts    (row of A or column of B, k) -> element of a stage; (row, column) of D");
-    if (ok && (plan_method_of(p->row) == &gemm_wgmma || plan_method_of(p->row) == &gemm_wgmma_fp8))
+    if (ok && ptxpack_variant_parameter(p->row, "WARPGROUPS", 0) != 0)
         report_wgmma(p, (const gemm_wgmma_layout *)layout);
     else if (ok)
         report_mma(p, (const gemm_mma_layout *)layout);
@@ -238,8 +251,10 @@ static int report_plan(plan *p)
 {
     ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
     int            status = choose(p);
-    if (status != COMMAND_OK)
+    if (status != COMMAND_OK) {
+        gemm_problem_free(&p->gemm);
         return status;
+    }
     report_problem(p);
     plan_report_target(p);
     report_tiles(p);
@@ -250,6 +265,7 @@ static int report_plan(plan *p)
                                        .dtype = gemm_operand_type(&p->gemm.desc),
                                        .symbols = symbols,
                                        .symbol_count = plan_row_symbols(p->row, &p->gemm.desc, symbols)});
+    gemm_problem_free(&p->gemm);
     return status;
 }
 

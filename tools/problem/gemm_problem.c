@@ -1,6 +1,7 @@
 /* gemm_problem.c - makes a GEMM from options, with random input or the input of .npy files, and verifies it. */
 #include "gemm_problem.h"
 
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -94,11 +95,43 @@ static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
                                                : NULL;
     if (of_e4m3 != NULL && !fp8)
         return REFUSE("--%s: only --dtype-ab e4m3 has scales", of_e4m3);
-    return parse_order(s, "order-a", s->order_a, &d->order_a) && parse_order(s, "order-b",
-                                                                             s->order_b != NULL ? s->order_b
-                                                                             : fp8              ? "column"
-                                                                                                : "row",
-                                                                             &d->order_b);
+    return parse_order(s, "order-a", s->order_a, &d->order_a) &&
+           parse_order(s, "order-b",
+                       s->order_b != NULL         ? s->order_b
+                       : fp8 || s->groups != NULL ? "column"
+                                                  : "row",
+                       &d->order_b);
+}
+
+/* The starts of groups: each number is the rows of one. */
+static bool parse_groups(const gemm_settings *s, gemm_problem *p)
+{
+    int64_t rows = 0;
+    char   *end;
+    if (s->groups == NULL)
+        return true;
+    if (s->a != NULL || s->b != NULL || (s->bias != NULL && *s->bias != '\0'))
+        return REFUSE("--groups: input is random, not from files");
+    p->group_starts = (int32_t *)calloc(strlen(s->groups) / 2 + 2, sizeof *p->group_starts);
+    if (p->group_starts == NULL)
+        return REFUSE("no memory for the groups");
+    for (const char *at = s->groups;; at = end + 1) {
+        const bool digit = isdigit((unsigned char)*at) != 0; /* strtoll would take a blank or a sign */
+        long long  size = digit ? strtoll(at, &end, 10) : 0;
+        if (!digit || size > INT32_MAX - rows || (*end != ',' && *end != '\0'))
+            return REFUSE("--groups: \"%s\" is no list of whole numbers, up to %d together, such as 3,700,0",
+                          s->groups, INT32_MAX);
+        rows += size;
+        p->group_starts[++p->desc.groups] = (int32_t)rows;
+        if (*end == '\0')
+            return true;
+    }
+}
+
+/* Rows of A that mean something. */
+static int32_t rows_of(const gemm_problem *p)
+{
+    return p->desc.groups > 0 ? p->group_starts[p->desc.groups] : p->desc.m;
 }
 
 static bool parse_words(const gemm_settings *s, gemm_problem *p)
@@ -107,7 +140,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
-    if (!parse_operands(s, d) || !parse_activation(s, s->activation, &d->activation))
+    if (!parse_operands(s, d) || !parse_activation(s, s->activation, &d->activation) || !parse_groups(s, p))
         return false;
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
@@ -157,8 +190,16 @@ static bool to_extent(const gemm_settings *s, const char *name, int64_t value, i
 
 static bool take_sizes(const gemm_settings *s, gemm_problem *p)
 {
-    return to_extent(s, "m", s->m, 1024, &p->desc.m) && to_extent(s, "n", s->n, 1024, &p->desc.n) &&
-           to_extent(s, "k", s->k, 1024, &p->desc.k) && to_extent(s, "batch", s->batch, 1, &p->desc.batch);
+    const int64_t rows = p->desc.groups > 0 ? rows_of(p) : 0;
+    if (s->m != OPTION_NOT_GIVEN && s->m < rows)
+        return REFUSE("--m: %lld is less than the %lld rows of the groups", (long long)s->m, (long long)rows);
+    return to_extent(s, "m", s->m,
+                     p->desc.groups == 0 ? 1024
+                     : rows > 0          ? rows
+                                         : 1,
+                     &p->desc.m) &&
+           to_extent(s, "n", s->n, 1024, &p->desc.n) && to_extent(s, "k", s->k, 1024, &p->desc.k) &&
+           to_extent(s, "batch", s->batch, 1, &p->desc.batch);
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------- */
@@ -188,14 +229,14 @@ static bool make_room(const gemm_settings *s, gemm_problem *p)
         if (p->scale[i] == NULL)
             return REFUSE("no memory for the scales of %s", gemm_matrix_names[i]);
     }
-    p->bias = p->desc.has_bias ? (uint16_t *)calloc((size_t)p->desc.n, sizeof *p->bias) : NULL;
+    p->bias = p->desc.has_bias ? (uint16_t *)calloc(1, (size_t)p->geometry.bias_bytes) : NULL;
     return p->bias != NULL || !p->desc.has_bias || REFUSE("no memory for the bias");
 }
 
 static void fill_random(gemm_problem *p, int matrix, random_state *random)
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
-    for (int32_t batch = 0; batch < p->geometry.batch; batch++)
+    for (int32_t batch = 0; batch < gemm_matrices(&p->geometry, matrix); batch++)
         for (int64_t line = 0; line < x->lines; line++)
             random_normal(random, type_of(p, matrix), line_of(p, matrix, batch, line), (size_t)x->length);
 }
@@ -387,7 +428,7 @@ int gemm_problem_write(const gemm_settings *s, const gemm_problem *p)
 
 double gemm_problem_flops(const gemm_problem *p)
 {
-    return 2.0 * p->geometry.batch * p->desc.m * p->desc.n * p->desc.k;
+    return 2.0 * p->geometry.batch * rows_of(p) * p->desc.n * p->desc.k;
 }
 
 double gemm_problem_bytes(const gemm_problem *p)
@@ -396,7 +437,7 @@ double gemm_problem_bytes(const gemm_problem *p)
     for (int i = 0; i < GEMM_MATRICES; i++) {
         const gemm_matrix *x = &p->geometry.matrix[i];
         bytes += (double)x->element * (double)x->lines * (double)x->length *
-                 (x->batch > 0 ? p->geometry.batch : 1);
+                 (x->batch > 0 ? gemm_matrices(&p->geometry, i) : 1);
     }
     for (int i = 0; i <= GEMM_B; i++)
         bytes += (double)p->geometry.scale[i].bytes;
@@ -416,7 +457,7 @@ static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
     else if (p->desc.has_c && !read_c(s, p))
         return false;
     if (p->desc.has_bias && *s->bias == '\0')
-        random_normal(&random, p->desc.dtype, p->bias, (size_t)p->desc.n);
+        random_normal(&random, p->desc.dtype, p->bias, (size_t)p->geometry.bias_bytes / sizeof *p->bias);
     return !p->desc.has_bias || *s->bias == '\0' || read_bias(s, p);
 }
 
@@ -451,6 +492,7 @@ void gemm_problem_free(gemm_problem *p)
     free(p->scale[GEMM_A]);
     free(p->scale[GEMM_B]);
     free(p->bias);
+    free(p->group_starts);
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------------- */
@@ -494,10 +536,10 @@ static void compare_row(const gemm_problem *p, const gemm_row *row, const double
 
 ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *v)
 {
-    size_t          total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)gemm_columns(&p->desc);
+    size_t          total = (size_t)p->geometry.batch * (size_t)rows_of(p), n = (size_t)gemm_columns(&p->desc);
     size_t          limit = most > 0 ? most : affordable_rows(&p->desc), count = total < limit ? total : limit;
-    gemm_row       *rows = (gemm_row *)calloc(count, sizeof *rows);
-    double         *value = (double *)calloc(count, 2 * n * sizeof *value);
+    gemm_row       *rows = (gemm_row *)calloc(count + 1, sizeof *rows); /* of empty groups there are none */
+    double         *value = (double *)calloc(count + 1, 2 * n * sizeof *value);
     gemm_reference *reference = NULL;
     const gemm_inputs inputs = {.a = p->matrix[GEMM_A],
                                 .b = p->matrix[GEMM_B],
@@ -506,7 +548,8 @@ ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verd
                                 .alpha = p->alpha,
                                 .beta = p->beta,
                                 .scale_a = p->scale[GEMM_A],
-                                .scale_b = p->scale[GEMM_B]};
+                                .scale_b = p->scale[GEMM_B],
+                                .group_starts = p->group_starts};
     ptxpack_status    status = rows == NULL || value == NULL
                                    ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
                                    : gemm_reference_open(&p->desc, &inputs, &reference);

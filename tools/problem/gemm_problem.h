@@ -15,6 +15,7 @@ typedef struct gemm_settings {
     const char *order_a, *order_b, *dtype, *dtype_ab, *scales, *activation,
         *device;                   /* dtype_ab NULL: as dtype */
     const char *scale_a, *scale_b; /* file names; NULL: random */
+    const char *groups;            /* the rows of each group, "3,0,700"; NULL: there are none */
     double      alpha, beta;
     bool        verify, json;
 } gemm_settings;
@@ -27,7 +28,9 @@ typedef struct gemm_settings {
         {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                 \
         {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"}, \
         {"order-b", OPTION_TEXT, &(s)->order_b,                                                        \
-         "row|column  the order of B in memory (default row; e4m3: column)"},                          \
+         "row|column  the order of B in memory (default row; e4m3, groups: column)"},                  \
+        {"groups", OPTION_TEXT, &(s)->groups,                                                          \
+         "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},            \
         {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},  \
     {                                                                                                  \
         "scales", OPTION_TEXT, &(s)->scales,                                                           \
@@ -42,7 +45,8 @@ typedef struct gemm_problem {
     gemm_geometry     geometry;
     uint8_t          *matrix[GEMM_MATRICES]; /* NULL: there is none */
     uint16_t         *bias;
-    float            *scale[2]; /* of A, of B */
+    float            *scale[2];     /* of A, of B */
+    int32_t          *group_starts; /* [groups + 1]; NULL: there are none */
     float             alpha, beta;
     uint64_t          seed;
     double            ms; /* of one launch */

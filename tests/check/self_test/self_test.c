@@ -140,7 +140,8 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "vector",
                                           "norm",
                                           "gather",
-                                          "sampling"};
+                                          "sampling",
+                                          "experts"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -187,12 +188,14 @@ static void run_broken(const check *c, const breakage *b, const char *folder, co
     }
     check_vector(run);
     check_gemm(run);
+    check_gemm_groups(run);
     check_attention(run);
     check_lengths(run);
     check_blocks(run);
     check_merge(run);
     check_norm(run);
     check_sampling(run);
+    check_experts(run);
     check_gather(run);
     check_append(run);
     check_chain(run);

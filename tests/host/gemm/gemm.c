@@ -186,13 +186,15 @@ static void addresses_are_checked(void **state)
         ptxpack_gemm_buffers b;
     } wrong[] = {
         {"buffers.size", {.size = 1}},
-        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
-        {"b: address 0x20008", {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
-        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
-        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0, 0, 0}},
-        {"wraps", {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0}},
-        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0, 0, 0}},
-        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0, 0, 0}},
+        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"b: address 0x20008",
+         {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0, 0, 0, 0}},
+        {"wraps",
+         {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0, 0, 0, 0}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(ptxpack_gemm_check_buffers(&g, &wrong[i].b, line), PTXPACK_E_ARG);
@@ -304,8 +306,9 @@ static void for_every_row(void (*test)(const row_case *))
     size_t                 count, tested = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     for (size_t i = 0; i < count; i++) {
-        static row_case c;
-        if (plan_method_of(&rows[i]) != &gemm_wgmma && plan_method_of(&rows[i]) != &gemm_wgmma_fp8)
+        static row_case    c;
+        const plan_method *method = plan_method_of(&rows[i]);
+        if (method != &gemm_wgmma && method != &gemm_wgmma_fp8 && method != &gemm_wgmma_groups)
             continue;
         c.row = &rows[i];
         if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)

@@ -25,8 +25,17 @@ FAMILIES = {
     "qwen3": ("BF16", {"model_type": "qwen3", "head_dim": 64, "tie_word_embeddings": True, "attention_bias": False,
                        "layer_types": ["full_attention"] * 2, "use_sliding_window": False, "sliding_window": None,
                        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    # weights of experts that sum to 1, an odd number of experts
+    "mixtral": ("F16", {"model_type": "mixtral", "num_local_experts": 5, "num_experts_per_tok": 3, "sliding_window": None,
+                        "rope_theta": 1e6}),
+    # weights that do not, more experts, some of which no row goes to, an intermediate_size that nobody reads
+    "qwen3_moe": ("BF16", {"model_type": "qwen3_moe", "num_experts": 22, "num_experts_per_tok": 4, "moe_intermediate_size": 40,
+                           "intermediate_size": 192, "norm_topk_prob": False, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                           "attention_bias": False, "use_sliding_window": False, "sliding_window": None,
+                           "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
 }
-CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+CLASSES = {"mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM", "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM",
+           "qwen3": "Qwen3ForCausalLM"}
 
 
 def config(family):
@@ -40,11 +49,16 @@ def config(family):
 def shapes(family):
     """The tensors of a model: name, shape, and the deviation and mean of its elements."""
     c = config(family)
-    hidden, inner, dim = c["hidden_size"], c["intermediate_size"], c.get("head_dim", 16)
+    hidden, inner, dim = c["hidden_size"], c.get("moe_intermediate_size", c["intermediate_size"]), c.get("head_dim", 16)
     q, k = c["num_attention_heads"] * dim, c["num_key_value_heads"] * dim
     matrices = {"self_attn.q_proj": (q, hidden), "self_attn.k_proj": (k, hidden), "self_attn.v_proj": (k, hidden),
-                "self_attn.o_proj": (hidden, q), "mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden),
-                "mlp.down_proj": (hidden, inner)}
+                "self_attn.o_proj": (hidden, q)}
+    experts = c.get("num_experts", c.get("num_local_experts"))
+    mlp, gate, up, down = ("block_sparse_moe", "w1", "w3", "w2") if family == "mixtral" else ("mlp", "gate_proj", "up_proj", "down_proj")
+    if experts is not None:
+        matrices[f"{mlp}.gate"] = (experts, hidden)
+    for at in [mlp] if experts is None else [f"{mlp}.experts.{i}" for i in range(experts)]:
+        matrices.update({f"{at}.{gate}": (inner, hidden), f"{at}.{up}": (inner, hidden), f"{at}.{down}": (hidden, inner)})
     biased = [name for name in matrices if c.get("attention_bias") and "self_attn" in name or c.get("mlp_bias") and "mlp" in name
               or family == "qwen2" and name[10:12] in ("q_", "k_", "v_")]
     yield "model.embed_tokens.weight", (c["vocab_size"], hidden), 1.0, 0.0
@@ -52,7 +66,7 @@ def shapes(family):
         at = f"model.layers.{i}."
         yield at + "input_layernorm.weight", (hidden,), 0.2, 1.0
         yield at + "post_attention_layernorm.weight", (hidden,), 0.2, 1.0
-        if family == "qwen3":
+        if family.startswith("qwen3"):
             yield at + "self_attn.q_norm.weight", (dim,), 0.2, 1.5
             yield at + "self_attn.k_norm.weight", (dim,), 0.2, 1.5
         for name, shape in matrices.items():

@@ -37,10 +37,11 @@ const char   *map_file(const char *path, size_t *bytes);
 
 /* ---- config.c: what the model is; refuses by name what this program does not compute ------------------------------------ */
 typedef struct config {
-    const char *family; /* "llama", "mistral", "qwen2", "qwen3" */
+    const char *family; /* its model_type */
     int         layers, hidden, inner, vocab, positions, heads, heads_kv, head_dim;
+    int         experts, top_k; /* of each layer, with an `inner` each; of a row.  experts 0: all rows have one */
     int         window; /* a row attends to so many keys, itself among them; 0: to all */
-    bool        tied, qk_norm, qkv_bias, o_bias, mlp_bias;
+    bool        tied, qk_norm, qkv_bias, o_bias, mlp_bias, normalise; /* normalise: the weights of top_k sum to 1 */
     bool        scaled; /* Llama 3's rotary scaling: */
     double      factor, low, high, original, theta, eps;
     int         stop[8], stops;
@@ -64,16 +65,18 @@ void     gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes);
 
 /* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
 enum { /* of a layer; those that share an input are neighbours */
-    NORM_1, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, Q_NORM, K_NORM, O, O_BIAS, NORM_2, GATE, UP, GATE_BIAS, UP_BIAS, DOWN, DOWN_BIAS,
-    LAYER_TENSORS
+    NORM_1, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, Q_NORM, K_NORM, O, O_BIAS, NORM_2, ROUTER, GATE, UP, DOWN, GATE_BIAS, UP_BIAS,
+    DOWN_BIAS, LAYER_TENSORS
 };
 typedef struct weights { /* in host memory, mapped; NULL where the model has none */
     ptxpack_dtype dtype;
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
+    const void  *(*experts)[3]; /* [layers][experts] of GATE, UP, DOWN, which layers has not then */
 } weights;
 void   weights_take(const config *c, checkpoint *from, weights *out);
-size_t weights_elements(const config *c, int index); /* of a layer's tensor; 0: the model has none */
-typedef struct model_layer { /* parts with one input are one matrix, at the first one's address; 0: the model has none */
+size_t weights_elements(const config *c, int index); /* of a layer's tensor, or of each expert's; 0: the model has none */
+const void *const *weights_mlp(const config *c, const weights *w, int layer, int expert); /* GATE, UP, DOWN */
+typedef struct model_layer { /* parts with one input are one matrix, at the first one's address, experts follow each other; 0: none */
     uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */

@@ -1,4 +1,4 @@
-/* main.c - runs a Llama, Mistral or Qwen of a Hugging Face folder: token ids in, token ids and logits out.
+/* main.c - runs a Llama, Mistral, Mixtral or Qwen of a Hugging Face folder: token ids in, token ids and logits out.
  *
  *   make PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LDFLAGS=-Wl,-rpath,PREFIX/lib
  *   ./llama FOLDER --prompt 1,15043,3186 --new 20
@@ -241,13 +241,6 @@ static void verify(const options *o, const model *m, const weights *w)
     fprintf(stderr, "verified: %d rows of logits, largest error %.1e of the largest one (allowed %.1e)\n", rows, worst, allowed);
 }
 
-static void report(const timing *t)
-{
-    fprintf(stderr, "prefill: %d tokens in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n", t->prefill_tokens,
-            t->prefill_ms, t->decode_tokens, t->decode_steps, t->decode_steps != 0 ? t->decode_ms / t->decode_steps : 0,
-            t->most_at_once);
-}
-
 static void run(options *o, const config *c, const weights *w)
 {
     model  m;
@@ -264,7 +257,8 @@ static void run(options *o, const config *c, const weights *w)
     if (o->logits != NULL)
         write_logits(o, &m);
     if (o->time)
-        report(&t);
+        fprintf(stderr, "prefill: %d tokens in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n", t.prefill_tokens,
+                t.prefill_ms, t.decode_tokens, t.decode_steps, t.decode_steps != 0 ? t.decode_ms / t.decode_steps : 0, t.most_at_once);
     if (o->verify)
         verify(o, &m, w);
     model_free(&m);
@@ -290,6 +284,7 @@ int main(int argc, char **argv)
     }
     free(o.requests);
     free(w.layers);
+    free(w.experts);
     checkpoint_close(files);
     return 0;
 }

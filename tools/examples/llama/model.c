@@ -1,5 +1,6 @@
 /* model.c - the checkpoint's tensors by their part in the model; weights, rotary tables and the cache on the device.  Products with
- * one input are one product: q, k and v are one matrix, of the checkpoint's matrices one after another, and so are gate and up. */
+ * one input are one product: q, k and v are one matrix, of the checkpoint's matrices one after another, and so are gate and up.
+ * Experts follow each other. */
 #include "llama.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@ typedef struct part {
 
 static part part_of(const config *c, int index)
 {
+    bool       mixtral = strcmp(c->family, "mixtral") == 0;
     int        q = c->heads * c->head_dim, k = c->heads_kv * c->head_dim, in = c->hidden, dim = c->qk_norm ? c->head_dim : 0;
     const part parts[LAYER_TENSORS] = {
         [NORM_1] = {"input_layernorm.weight", in, 0},
@@ -28,11 +30,12 @@ static part part_of(const config *c, int index)
         [O] = {"self_attn.o_proj.weight", in, q},
         [O_BIAS] = {"self_attn.o_proj.bias", c->o_bias ? in : 0, 0},
         [NORM_2] = {"post_attention_layernorm.weight", in, 0},
+        [ROUTER] = {mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight", c->experts, in},
         [GATE] = {"mlp.gate_proj.weight", c->inner, in},
         [UP] = {"mlp.up_proj.weight", c->inner, in},
+        [DOWN] = {"mlp.down_proj.weight", in, c->inner},
         [GATE_BIAS] = {"mlp.gate_proj.bias", c->mlp_bias ? c->inner : 0, 0},
         [UP_BIAS] = {"mlp.up_proj.bias", c->mlp_bias ? c->inner : 0, 0},
-        [DOWN] = {"mlp.down_proj.weight", in, c->inner},
         [DOWN_BIAS] = {"mlp.down_proj.bias", c->mlp_bias ? in : 0, 0},
     };
     return parts[index];
@@ -44,9 +47,28 @@ size_t weights_elements(const config *c, int index)
     return (size_t)p.rows * (size_t)(p.columns != 0 ? p.columns : 1);
 }
 
+const void *const *weights_mlp(const config *c, const weights *w, int layer, int expert)
+{
+    return c->experts != 0 ? w->experts[layer * c->experts + expert] : &w->layers[layer][GATE];
+}
+
+static void take_experts(const config *c, checkpoint *from, weights *out, int layer)
+{
+    const bool        mixtral = strcmp(c->family, "mixtral") == 0;
+    const char *const names[2][3] = {{"gate_proj", "up_proj", "down_proj"}, {"w1", "w3", "w2"}};
+    char              name[128];
+    for (int i = 0; i < 3 * c->experts; i++) {
+        part p = part_of(c, GATE + i % 3);
+        snprintf(name, sizeof name, "model.layers.%d.%s.experts.%d.%s.weight", layer, mixtral ? "block_sparse_moe" : "mlp", i / 3,
+                 names[mixtral][i % 3]);
+        out->experts[layer * c->experts + i / 3][i % 3] = checkpoint_take(from, name, p.rows, p.columns);
+    }
+}
+
 void weights_take(const config *c, checkpoint *from, weights *out)
 {
     char name[128];
+    out->experts = (const void *(*)[3])allocate((size_t)c->layers * (size_t)c->experts, sizeof *out->experts);
     out->layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers, sizeof *out->layers);
     out->embedding = checkpoint_take(from, "model.embed_tokens.weight", c->vocab, c->hidden);
     out->norm = checkpoint_take(from, "model.norm.weight", c->hidden, 0);
@@ -54,12 +76,15 @@ void weights_take(const config *c, checkpoint *from, weights *out)
     bool own = !c->tied || checkpoint_has(from, "lm_head.weight");
     const void *head = own ? checkpoint_take(from, "lm_head.weight", c->vocab, c->hidden) : NULL;
     out->head = c->tied ? out->embedding : head;
-    for (int i = 0; i < c->layers; i++)
+    for (int i = 0; i < c->layers; i++) {
         for (int index = 0; index < LAYER_TENSORS; index++) {
             part p = part_of(c, index);
+            bool one = p.rows != 0 && (c->experts == 0 || index < GATE || index > DOWN);
             snprintf(name, sizeof name, "model.layers.%d.%s", i, p.name);
-            out->layers[i][index] = p.rows != 0 ? checkpoint_take(from, name, p.rows, p.columns) : NULL;
+            out->layers[i][index] = one ? checkpoint_take(from, name, p.rows, p.columns) : NULL;
         }
+        take_experts(c, from, out, i);
+    }
     checkpoint_all_taken(from);
     out->dtype = checkpoint_dtype(from);
 }
@@ -83,18 +108,33 @@ static uint64_t upload_parts(model *m, const void *const *host, int first, int l
     return to;
 }
 
-/* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, and so on; 0 if the model has none. */
-static uint64_t upload_gated(model *m, const void *gate, const void *up, size_t count)
+/* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, which is parts[1], and so on. */
+static void write_gated(model *m, uint64_t to, const void *const parts[2], size_t count)
 {
     size_t   piece = count / (size_t)m->config.inner * 8 * 2, bytes = count * 2;
     char    *both = (char *)allocate(2, bytes);
     for (size_t at = 0; at < bytes; at += piece) {
-        memcpy(both + 2 * at, (const char *)gate + at, piece);
-        memcpy(both + 2 * at + piece, (const char *)up + at, piece);
+        memcpy(both + 2 * at, (const char *)parts[0] + at, piece);
+        memcpy(both + 2 * at + piece, (const char *)parts[1] + at, piece);
     }
-    uint64_t to = count != 0 ? upload(m, both, 2 * count) : 0;
+    gpu_write(&m->device, to, both, 2 * bytes);
     free(both);
-    return to;
+}
+
+/* The matrices of every expert, or of the one that all rows have. */
+static void upload_mlp(model *m, const weights *w, int layer)
+{
+    uint64_t *at = m->layers[layer].part;
+    size_t    experts = m->config.experts != 0 ? (size_t)m->config.experts : 1, count = weights_elements(&m->config, GATE);
+    at[GATE] = gpu_memory(&m->device, experts * count * 4);
+    at[DOWN] = gpu_memory(&m->device, experts * count * 2);
+    for (size_t i = 0; i < experts; i++) {
+        const void *const *mlp = weights_mlp(&m->config, w, layer, (int)i);
+        write_gated(m, at[GATE] + i * count * 4, mlp, count);
+        gpu_write(&m->device, at[DOWN] + i * count * 2, mlp[2], count * 2);
+    }
+    if ((count = weights_elements(&m->config, GATE_BIAS)) != 0)
+        write_gated(m, at[GATE_BIAS] = gpu_memory(&m->device, count * 4), &w->layers[layer][GATE_BIAS], count);
 }
 
 static uint64_t upload_angles(model *m, double (*function)(double))
@@ -112,7 +152,7 @@ static uint64_t upload_angles(model *m, double (*function)(double))
 void model_load(model *m, const config *c, const limits *l, const weights *w)
 {
     static const int groups[][2] = {{NORM_1, NORM_1}, {Q, V}, {Q_BIAS, V_BIAS}, {Q_NORM, Q_NORM}, {K_NORM, K_NORM}, {O, O},
-                                    {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {DOWN, DOWN}, {DOWN_BIAS, DOWN_BIAS}};
+                                    {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {ROUTER, ROUTER}, {DOWN_BIAS, DOWN_BIAS}};
     size_t hidden = (size_t)c->hidden, matrix = (size_t)c->vocab * hidden;
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
     *m = (model){.config = *c, .limits = *l, .dtype = w->dtype};
@@ -128,8 +168,7 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
     for (int i = 0; i < c->layers; i++) {
         for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
             m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1]);
-        m->layers[i].part[GATE] = upload_gated(m, w->layers[i][GATE], w->layers[i][UP], weights_elements(c, GATE));
-        m->layers[i].part[GATE_BIAS] = upload_gated(m, w->layers[i][GATE_BIAS], w->layers[i][UP_BIAS], weights_elements(c, GATE_BIAS));
+        upload_mlp(m, w, i);
         m->layers[i].k = gpu_memory(&m->device, cache);
         m->layers[i].v = gpu_memory(&m->device, cache);
     }

@@ -9,7 +9,7 @@ typedef struct pass {
     const config  *c;
     const weights *w;
     double        *keys, *values; /* [layers][count][heads_kv * head_dim] */
-    double        *x, *h, *q, *o, *gate, *up, *scores;
+    double        *x, *h, *q, *o, *gate, *up, *down, *routes, *scores;
     int            count;
 } pass;
 
@@ -76,10 +76,43 @@ static void attend(const pass *p, const double *keys, const double *values, int 
     }
 }
 
-static void add(double *x, const double *y, int count)
+static void add(double *x, const double *y, double weight, int count)
 {
     for (int i = 0; i < count; i++)
-        x[i] += y[i];
+        x[i] += weight * y[i];
+}
+
+/* x += weight W2 (silu(W1 h) W3 h), with w and bias in the order gate, up, down */
+static void feed_forward(const pass *p, const void *const *w, const void *const *bias, double weight)
+{
+    int inner = p->c->inner, hidden = p->c->hidden;
+    multiply(p, p->gate, p->h, w[0], bias[0], inner, hidden);
+    multiply(p, p->up, p->h, w[1], bias[1], inner, hidden);
+    for (int i = 0; i < inner; i++)
+        p->gate[i] *= p->up[i] / (1 + exp(-p->gate[i]));
+    multiply(p, p->down, p->gate, w[2], bias[2], hidden, inner);
+    add(p->x, p->down, weight, hidden);
+}
+
+static void run_experts(const pass *p, const void *const *w, int layer)
+{
+    const config *c = p->c;
+    double       *routes = p->routes, most = -INFINITY, sum = 0, weight[16];
+    int           chosen[16];
+    multiply(p, routes, p->h, w[ROUTER], NULL, c->experts, c->hidden);
+    for (int i = 0; i < c->experts; i++)
+        most = fmax(most, routes[i]);
+    for (int i = 0; i < c->experts; i++)
+        sum += (routes[i] = exp(routes[i] - most)) * !c->normalise;
+    for (int j = 0; j < c->top_k; j++) {
+        int best = 0;
+        for (int i = 1; i < c->experts; i++)
+            best = routes[i] > routes[best] ? i : best;
+        sum += c->normalise ? routes[best] : 0;
+        chosen[j] = best, weight[j] = routes[best], routes[best] = -1;
+    }
+    for (int j = 0; j < c->top_k; j++)
+        feed_forward(p, weights_mlp(c, p->w, layer, chosen[j]), &w[GATE_BIAS], weight[j] / sum);
 }
 
 static void run_layer(const pass *p, int index, int position)
@@ -97,31 +130,24 @@ static void run_layer(const pass *p, int index, int position)
     turn(p, key, c->heads_kv, w[K_NORM], position);
     attend(p, keys, values, position);
     multiply(p, p->h, p->o, w[O], w[O_BIAS], c->hidden, q);
-    add(p->x, p->h, c->hidden);
+    add(p->x, p->h, 1, c->hidden);
     norm(p, p->h, p->x, w[NORM_2], c->hidden);
-    multiply(p, p->gate, p->h, w[GATE], w[GATE_BIAS], c->inner, c->hidden);
-    multiply(p, p->up, p->h, w[UP], w[UP_BIAS], c->inner, c->hidden);
-    for (int i = 0; i < c->inner; i++)
-        p->gate[i] *= p->up[i] / (1 + exp(-p->gate[i]));
-    multiply(p, p->h, p->gate, w[DOWN], w[DOWN_BIAS], c->hidden, c->inner);
-    add(p->x, p->h, c->hidden);
+    if (c->experts != 0)
+        run_experts(p, w, index);
+    else
+        feed_forward(p, &w[GATE], &w[GATE_BIAS], 1);
 }
 
 void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits)
 {
     size_t cache = (size_t)c->layers * (size_t)count * (size_t)c->heads_kv * (size_t)c->head_dim;
     size_t hidden = (size_t)c->hidden, inner = (size_t)c->inner, q = (size_t)c->heads * (size_t)c->head_dim;
-    double *all = (double *)allocate(2 * cache + 2 * hidden + 2 * q + 2 * inner + (size_t)count, sizeof *all), *at = all;
-    pass    p = {.c = c, .w = w, .count = count};
-    p.keys = at, at += cache;
-    p.values = at, at += cache;
-    p.x = at, at += hidden;
-    p.h = at, at += hidden;
-    p.q = at, at += q;
-    p.o = at, at += q;
-    p.gate = at, at += inner;
-    p.up = at, at += inner;
-    p.scores = at;
+    pass   p = {.c = c, .w = w, .count = count};
+    double **const arrays[] = {&p.keys, &p.values, &p.x, &p.h, &p.down, &p.q, &p.o, &p.gate, &p.up, &p.routes, &p.scores};
+    const size_t   sizes[] = {cache, cache, hidden, hidden, hidden, q, q, inner, inner, (size_t)c->experts, (size_t)count};
+    enum { ARRAYS = sizeof sizes / sizeof *sizes };
+    for (int i = 0; i < ARRAYS; i++)
+        *arrays[i] = (double *)allocate(sizes[i], sizeof **arrays[i]);
     for (int i = 0; i < count; i++) {
         for (size_t j = 0; j < hidden; j++)
             p.x[j] = element(&p, w->embedding, (size_t)tokens[i] * hidden + j);
@@ -132,5 +158,6 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
         norm(&p, p.h, p.x, w->norm, c->hidden);
         multiply(&p, logits + (size_t)(i - from) * (size_t)c->vocab, p.h, w->head, NULL, c->vocab, c->hidden);
     }
-    free(all);
+    for (int i = 0; i < ARRAYS; i++)
+        free(*arrays[i]);
 }

@@ -3,6 +3,7 @@
  *   copy the input -> x = embedding[tokens]
  *   each layer:  h = norm(x) -> qkv = h W + b -> [q, k = norm] -> append k, v, rotate q, k, attend -> x += o W + b
  *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
+ *     experts:   h = norm(x) -> h W -> route -> rows of h by expert -> the same two products, each expert its rows -> x += their sum
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
  * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads anything
@@ -15,7 +16,7 @@
 
 typedef struct product {
     ptxpack_gemm_plan *plan;
-    uint64_t           workspace;
+    uint64_t           workspace, starts; /* starts: of the rows of each expert; 0: there is one matrix */
 } product;
 
 struct step {
@@ -26,12 +27,15 @@ struct step {
     uint64_t                input; /* the same arrays on the device */
     int32_t                *tokens;
     uint64_t                x, h, qkv, o, inner, last, logits, drawn;
+    uint64_t                routes, starts, sources, places, weights, sorted, route_workspace; /* of experts */
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
     ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
-    ptxpack_gather_plan    *gather_tokens, *gather_last;
+    ptxpack_gather_plan    *gather_tokens, *gather_last, *gather_experts;
     ptxpack_sampling_plan  *sampling;
-    product                 qkv_product, o_product, gate_up_product, down_product, head_product;
+    ptxpack_experts_route_plan   *route; /* these two and gather_experts: NULL if the model has no experts */
+    ptxpack_experts_combine_plan *combine;
+    product                 qkv_product, o_product, router_product, gate_up_product, down_product, head_product;
     struct CUgraphExec_st  *graph;
 };
 
@@ -41,13 +45,13 @@ static uint64_t on_device(const step *s, const void *member)
 }
 
 /* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
- * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them. */
-static product open_product(model *m, int rows, int n, int k, bool gated, bool residual, bool bias)
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  starts: of the rows of each expert, which has a w. */
+static product open_product(model *m, int rows, int n, int k, bool gated, bool residual, bool bias, uint64_t starts)
 {
-    product           p;
+    product           p = {.starts = starts};
     int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
     ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
-                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
+                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias, .groups = starts != 0 ? m->config.experts : 0,
                               .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
     p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
@@ -57,7 +61,7 @@ static product open_product(model *m, int rows, int n, int k, bool gated, bool r
 static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t bias)
 {
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
-                               .workspace = p->workspace, .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
+                               .workspace = p->workspace, .group_starts = p->starts, .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
     try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
 }
 
@@ -87,25 +91,11 @@ static ptxpack_gather_plan *open_gather(const model *m, int rows, int table_rows
     return plan;
 }
 
-static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, uint64_t table, const int32_t *ids)
+static void gather(const step *s, const ptxpack_gather_plan *plan, uint64_t y, uint64_t table, uint64_t ids)
 {
-    ptxpack_gather_buffers at = {.size = sizeof at, .ids = on_device(s, ids), .table = table, .y = y,
+    ptxpack_gather_buffers at = {.size = sizeof at, .ids = ids, .table = table, .y = y,
                                  .launch = PTXPACK_LAUNCH_OVERLAP};
     try_pack(&s->m->device, ptxpack_gather(plan, &at, s->m->device.stream));
-}
-
-static void open_sampling(step *s)
-{
-    ptxpack_sampling_desc desc = {.size = sizeof desc, .dtype = s->m->dtype, .rows = s->sequences,
-                                  .vocabulary = s->m->config.vocab, .stride = s->m->vocab_stride};
-    try_pack(&s->m->device, ptxpack_sampling_plan_create(s->m->device.pack, &desc, &s->sampling));
-}
-
-static void sample(const step *s)
-{
-    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
-                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
-    try_pack(&s->m->device, ptxpack_sampling(s->sampling, &at, s->m->device.stream));
 }
 
 static void open_attention(step *s)
@@ -142,6 +132,44 @@ static void attend(const step *s, const model_layer *layer)
     try_pack(&s->m->device, ptxpack_attention_launch(s->attention, &at, s->m->device.stream));
 }
 
+static uint64_t buffer(step *s, int rows, int columns) { return gpu_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
+
+static void open_experts(step *s)
+{
+    model                       *m = s->m;
+    const config                *c = &m->config;
+    int                          all = s->rows * c->top_k;
+    ptxpack_experts_route_desc   route = {.size = sizeof route, .dtype = m->dtype, .rows = s->rows, .experts = c->experts,
+                                          .top_k = c->top_k, .stride = (c->experts + 7) / 8 * 8,
+                                          .options = c->normalise ? PTXPACK_EXPERTS_NORMALISE : 0};
+    ptxpack_experts_combine_desc combine = {.size = sizeof combine, .dtype = m->dtype, .rows = s->rows, .top_k = c->top_k,
+                                            .columns = c->hidden, .options = PTXPACK_EXPERTS_RESIDUAL};
+    try_pack(&m->device, ptxpack_experts_route_plan_create(m->device.pack, &route, &s->route));
+    try_pack(&m->device, ptxpack_experts_combine_plan_create(m->device.pack, &combine, &s->combine));
+    s->router_product = open_product(m, s->rows, c->experts, c->hidden, false, false, false, 0);
+    s->gather_experts = open_gather(m, all, s->rows);
+    s->routes = buffer(s, s->rows, (int)route.stride);
+    s->starts = buffer(s, c->experts + 1, 2), s->sources = buffer(s, all, 2), s->places = buffer(s, all, 2);
+    s->weights = buffer(s, all, 2);
+    s->sorted = buffer(s, all, c->hidden);
+    s->route_workspace = gpu_memory(&m->device, ptxpack_experts_route_workspace(s->route));
+}
+
+static void enqueue_experts(const step *s, const uint64_t *part)
+{
+    ptxpack_experts_route_buffers   route = {.size = sizeof route, .logits = s->routes, .starts = s->starts, .sources = s->sources,
+                                             .places = s->places, .weights = s->weights, .workspace = s->route_workspace,
+                                             .launch = PTXPACK_LAUNCH_OVERLAP};
+    ptxpack_experts_combine_buffers combine = {.size = sizeof combine, .y = s->sorted, .places = s->places, .weights = s->weights,
+                                               .residual = s->x, .out = s->x, .launch = PTXPACK_LAUNCH_OVERLAP};
+    multiply(s, &s->router_product, s->routes, s->h, part[ROUTER], 0);
+    try_pack(&s->m->device, ptxpack_experts_route(s->route, &route, s->m->device.stream));
+    gather(s, s->gather_experts, s->sorted, s->h, s->sources);
+    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0);
+    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0);
+    try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &combine, s->m->device.stream));
+}
+
 static void enqueue_layer(const step *s, const model_layer *layer)
 {
     const uint64_t *part = layer->part, k = s->qkv + (size_t)s->q_width * 2;
@@ -154,6 +182,10 @@ static void enqueue_layer(const step *s, const model_layer *layer)
     attend(s, layer);
     multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
+    if (s->route != NULL) {
+        enqueue_experts(s, part);
+        return;
+    }
     multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], part[GATE_BIAS]);
     multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
 }
@@ -163,14 +195,16 @@ static void enqueue_all(const step *s)
     const model  *m = s->m;
     const gpu *d = &m->device;
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
+    ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
+                                   .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
     try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
-    gather(s, s->gather_tokens, s->x, m->embedding, s->host.tokens);
+    gather(s, s->gather_tokens, s->x, m->embedding, on_device(s, s->host.tokens));
     for (int i = 0; i < m->config.layers; i++)
         enqueue_layer(s, &m->layers[i]);
     normalise(s, s->norm_x, s->h, s->x, m->norm);
-    gather(s, s->gather_last, s->last, s->h, s->host.last);
+    gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
     multiply(s, &s->head_product, s->logits, s->last, m->head, 0);
-    sample(s);
+    try_pack(d, ptxpack_sampling(s->sampling, &at, d->stream));
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
 }
 
@@ -199,8 +233,6 @@ static void open_input(step *s)
     s->tokens = (int32_t *)gpu_pinned(&s->m->device, n * sizeof *s->tokens);
 }
 
-static uint64_t buffer(step *s, int rows, int columns) { return gpu_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
-
 step *step_open(model *m, int sequences, int rows_each)
 {
     const config *c = &m->config;
@@ -208,25 +240,30 @@ step *step_open(model *m, int sequences, int rows_each)
     int           rows = sequences * rows_each, q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim, qkv = q + 2 * kv;
     *s = (step){.m = m, .rows = rows, .sequences = sequences, .q_width = q, .kv_width = kv, .qkv_width = qkv};
     open_input(s);
+    if (c->experts != 0)
+        open_experts(s);
+    int mlp_rows = c->experts != 0 ? rows * c->top_k : rows;
     s->x = buffer(s, rows, c->hidden);
     s->h = buffer(s, rows, c->hidden);
     s->qkv = buffer(s, rows, qkv);
     s->o = buffer(s, rows, q);
-    s->inner = buffer(s, rows, c->inner);
+    s->inner = buffer(s, mlp_rows, c->inner);
     s->last = buffer(s, sequences, c->hidden);
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
-    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, false, c->qkv_bias);
-    s->o_product = open_product(m, rows, c->hidden, q, false, true, c->o_bias);
-    s->gate_up_product = open_product(m, rows, 2 * c->inner, c->hidden, true, false, c->mlp_bias);
-    s->down_product = open_product(m, rows, c->hidden, c->inner, false, true, c->mlp_bias);
-    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false, false);
+    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, false, c->qkv_bias, 0);
+    s->o_product = open_product(m, rows, c->hidden, q, false, true, c->o_bias, 0);
+    s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, true, false, c->mlp_bias, s->starts);
+    s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, false, c->experts == 0, c->mlp_bias, s->starts);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false, false, 0);
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
     s->gather_tokens = open_gather(m, rows, c->vocab);
     s->gather_last = open_gather(m, sequences, rows);
-    open_sampling(s);
+    ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = sequences, .vocabulary = c->vocab,
+                                      .stride = m->vocab_stride};
+    try_pack(&m->device, ptxpack_sampling_plan_create(m->device.pack, &sampling, &s->sampling));
     open_attention(s);
     capture(s);
     try_cuda(&m->device, m->device.cuda->cuCtxSynchronize(), "uploading"); /* the stream does not wait for the default one */
@@ -242,12 +279,14 @@ void step_close(step *s)
     ptxpack_norm_plan_free(s->norm_k);
     ptxpack_gather_plan_free(s->gather_tokens);
     ptxpack_gather_plan_free(s->gather_last);
+    ptxpack_gather_plan_free(s->gather_experts);
+    ptxpack_experts_route_plan_free(s->route);
+    ptxpack_experts_combine_plan_free(s->combine);
     ptxpack_sampling_plan_free(s->sampling);
-    ptxpack_gemm_plan_free(s->qkv_product.plan);
-    ptxpack_gemm_plan_free(s->o_product.plan);
-    ptxpack_gemm_plan_free(s->gate_up_product.plan);
-    ptxpack_gemm_plan_free(s->down_product.plan);
-    ptxpack_gemm_plan_free(s->head_product.plan);
+    const product *const products[] = {&s->qkv_product, &s->o_product, &s->router_product, &s->gate_up_product, &s->down_product,
+                                       &s->head_product};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        ptxpack_gemm_plan_free(products[i]->plan);
     free(s);
 }
 
