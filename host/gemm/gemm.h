@@ -90,10 +90,10 @@ typedef struct ptxpack_gemm_buffers {
     /* Device addresses of floats (ptxpack_gemm_scales), multiples of 16 bytes, of PTXPACK_SCALES_TENSOR of 4. */
     uint64_t scale_a, scale_b;
     /* With groups: the device address of int32_t[groups + 1], a multiple of 4.  Group g has the rows from group_starts[g] up to
-     * group_starts[g + 1], which may be none.  The first start is 0, starts never decrease, and the last is at most m: nothing
-     * checks this, and rows of D may be wrong otherwise.  They are read by each launch on the device, so that a captured
-     * graph that is replayed takes the starts of then.  Rows of A from the last start on mean nothing, and those of D
-     * are not written. */
+     * group_starts[g + 1], which may be none.  The first start is 0, and starts never decrease; one beyond m counts as m.  Of
+     * other starts rows of D may be wrong, but nothing outside of the matrices is read or written.  Each launch reads them on
+     * the device, so that a captured graph that is replayed takes the starts of then.  Rows of A from the last start on mean
+     * nothing, and those of D are not written. */
     uint64_t group_starts;
 } ptxpack_gemm_buffers;
 

@@ -284,6 +284,8 @@ static const breakage breakages[] = {
      "selp.b32 %gt_start, %gt_starts\\[gt_i], %gt_start, %gt_here;", "", "gemm groups mixed"},
     {"starts beyond the last one are read", "gemm/group_tile.ptx", "min.u32 %x, %x, %gt_last;", "",
      "gemm groups mixed"},
+    {"starts beyond m are not m", "gemm/group_tile.ptx", "min.u32 %gt_starts\\[gt_i], %gt_starts\\[gt_i], %y;",
+     "", "gemm groups ragged"},
     {"a step of the search takes groups of the one before", "gemm/group_tile.ptx",
      "%gt_first, \\[32*LANE_GROUPS];", "%gt_first, \\[31*LANE_GROUPS];", "gemm groups many"},
     {"tiles are counted from the step's first group on", "gemm/group_tile.ptx",
