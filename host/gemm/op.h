@@ -1,7 +1,7 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
  * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c those of ptx/gemm/wgmma.ptx and ptx/gemm/wgmma_fp8.ptx,
- * and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx and rows.ptx, which come first: for few rows. */
+ * and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, ptx/gemm/rows_e4m3.ptx and rows.ptx: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
@@ -16,6 +16,7 @@ typedef union gemm_arguments {
     gemm_wgmma_fp8_arguments wgmma_fp8;
     gemm_rows_arguments      rows;
     gemm_rows_tma_arguments  rows_tma;
+    gemm_rows_e4m3_arguments rows_e4m3;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -25,7 +26,7 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma, gemm_rows_e4m3;
 extern const plan_struct gemm_desc_struct;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
