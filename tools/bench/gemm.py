@@ -41,7 +41,7 @@ class Description(ctypes.Structure):
                 + [(name, ctypes.c_int32) for name in ("m", "n", "k", "batch", "order_a", "order_b")]
                 + [(f"{what}_{name}", ctypes.c_int64) for what in ("stride", "batch") for name in "abcd"]
                 + [("has_c", ctypes.c_bool), ("has_bias", ctypes.c_bool)]
-                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")])
+                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales", "dtype_b")])
 
 
 class Buffers(ctypes.Structure):
