@@ -70,11 +70,14 @@ enum { /* of a layer; those that share an input are neighbours */
 typedef struct weights { /* in host memory, mapped; NULL where the model has none */
     ptxpack_dtype dtype;
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
+    void         *quantised; /* NULL, or those of weights_quantise: the caller frees them */
 } weights;
 void   weights_take(const config *c, checkpoint *from, weights *out);
+/* Matrices of layers become [rows][columns] of PTXPACK_E4M3, and before the first element there are float[rows], their scales. */
+void   weights_quantise(const config *c, weights *w);
 size_t weights_elements(const config *c, int index); /* of a layer's tensor; 0: the model has none */
 typedef struct model_layer { /* parts with one input are one matrix, at the first one's address; 0: the model has none */
-    uint64_t part[LAYER_TENSORS], k, v; /* k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
+    uint64_t part[LAYER_TENSORS], scale[LAYER_TENSORS], k, v; /* scale: of the rows of a quantised one; k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */
     int slots, chunk, page_rows, pages, length;
@@ -82,7 +85,7 @@ typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pa
 typedef struct model {
     config        config;
     limits        limits;
-    ptxpack_dtype dtype;
+    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, of a layer's */
     gpu        device;
     uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
     model_layer  *layers;
