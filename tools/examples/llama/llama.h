@@ -91,8 +91,10 @@ typedef struct model {
     model_layer  *layers;
     int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */
 } model;
-void model_load(model *m, const config *c, const limits *l, const weights *w);
-void model_free(model *m);
+enum { QUANTISED_ROWS = 32 /* of a product of 16 bits and e4m3 */ };
+void   model_load(model *m, const config *c, const limits *l, const weights *w);
+size_t model_bytes(const model *m, int index, bool scales); /* of a layer's part on the device, or of its scales */
+void   model_free(model *m);
 
 /* ---- step.c: a forward pass of `rows` tokens of each of so many sequences as a graph, which is captured once --------------- */
 typedef struct step step;

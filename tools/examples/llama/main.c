@@ -169,8 +169,6 @@ static void read_options(int argc, char **argv, options *o)
         misused("the folder", "is missing");
 }
 
-enum { QUANTISED_ROWS = 32 }; /* of a product of 16 bits and e4m3 */
-
 /* What the requests need, within what the options say. */
 static void settle(options *o, const config *c)
 {

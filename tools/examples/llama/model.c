@@ -121,8 +121,7 @@ static uint64_t upload(model *m, const void *host, size_t bytes)
     return to;
 }
 
-/* The bytes of a part, or of its scales. */
-static size_t bytes_of(const model *m, int index, bool scales)
+size_t model_bytes(const model *m, int index, bool scales)
 {
     size_t bytes = m->matrices != 0 ? scale_bytes(part_of(&m->config, index)) : 0;
     return scales ? bytes : weights_elements(&m->config, index) * (bytes != 0 ? 1 : 2);
@@ -133,10 +132,10 @@ static uint64_t upload_parts(model *m, const void *const *host, int first, int l
 {
     size_t all = 0;
     for (int i = first; i <= last; i++)
-        all += bytes_of(m, i, scales);
+        all += model_bytes(m, i, scales);
     uint64_t to = all != 0 ? gpu_memory(&m->device, all) : 0, at = to;
-    for (int i = first; i <= last && all != 0; at += bytes_of(m, i++, scales))
-        gpu_write(&m->device, at, (const char *)host[i] - (scales ? bytes_of(m, i, true) : 0), bytes_of(m, i, scales));
+    for (int i = first; i <= last && all != 0; at += model_bytes(m, i++, scales))
+        gpu_write(&m->device, at, (const char *)host[i] - (scales ? model_bytes(m, i, true) : 0), model_bytes(m, i, scales));
     return to;
 }
 
@@ -144,7 +143,7 @@ static uint64_t upload_parts(model *m, const void *const *host, int first, int l
  * the model has none. */
 static uint64_t upload_gated(model *m, const void *const *host, int gate, bool scales)
 {
-    size_t   bytes = bytes_of(m, gate, scales), piece = bytes / (size_t)m->config.inner * 8, before = scales ? bytes : 0;
+    size_t   bytes = model_bytes(m, gate, scales), piece = bytes / (size_t)m->config.inner * 8, before = scales ? bytes : 0;
     char    *both = (char *)allocate(2, bytes);
     for (size_t at = 0; at < bytes; at += piece) {
         memcpy(both + 2 * at, (const char *)host[gate] - before + at, piece);
