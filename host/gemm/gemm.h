@@ -6,7 +6,8 @@
  * CUDA graph.  Device memory belongs to the caller.  The kernels are ptx/gemm/wgmma.ptx (sm_90a), ptx/gemm/mma.ptx
  * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
  * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
- * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), few rows of 16 bits and a B of e4m3 by ptx/gemm/rows_e4m3.ptx (sm_90).  C11 and C++; this header needs no CUDA header. */
+ * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), few rows of 16 bits and a B of e4m3 by ptx/gemm/rows_e4m3.ptx (sm_90).  C11
+ * and C++; this header needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>
