@@ -17,10 +17,14 @@ static ptxpack_status check_operand_type(const ptxpack_gemm_desc *d, char *line)
 {
     if (d->dtype_ab != 0 && d->dtype_ab != d->dtype && d->dtype_ab != PTXPACK_E4M3)
         return REFUSE("dtype_ab %d is none of 0, dtype and PTXPACK_E4M3", (int)d->dtype_ab);
+    if (d->dtype_b != 0 && d->dtype_b != PTXPACK_E4M3 && d->dtype_b != d->dtype)
+        return REFUSE("dtype_b %d is none of 0, dtype and PTXPACK_E4M3", (int)d->dtype_b);
+    if (d->dtype_ab == PTXPACK_E4M3 && d->dtype_b == d->dtype)
+        return REFUSE("dtype_b: B has 16 bits, and A of dtype_ab PTXPACK_E4M3 has not");
     if ((unsigned)d->scales > PTXPACK_SCALES_BLOCKS)
         return REFUSE("scales %d are none", (int)d->scales);
-    if (d->scales != PTXPACK_SCALES_TENSOR && d->dtype_ab != PTXPACK_E4M3)
-        return REFUSE("scales: only dtype_ab PTXPACK_E4M3 has any");
+    if (d->scales != PTXPACK_SCALES_TENSOR && gemm_type(d, GEMM_B) != PTXPACK_E4M3)
+        return REFUSE("scales: only PTXPACK_E4M3 has any, of dtype_ab or dtype_b");
     if (d->scales == PTXPACK_SCALES_BLOCKS && d->k == 0)
         return REFUSE("k is 0, and scales are of blocks of k");
     return PTXPACK_OK;
@@ -38,7 +42,9 @@ static ptxpack_status check_groups(const ptxpack_gemm_desc *d, char *line)
     if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
         return d->order_a != PTXPACK_ROW_MAJOR ? REFUSE("order_a: groups of rows want a row-major A")
                                                : REFUSE("order_b: groups of rows want a column-major B");
-    if (gemm_operand_type(d) != d->dtype)
+    if (d->dtype_b != 0 && d->dtype_b != d->dtype)
+        return REFUSE("dtype_b: groups of rows want A and B of dtype");
+    if (gemm_type(d, GEMM_A) != d->dtype)
         return REFUSE("dtype_ab: groups of rows want A and B of dtype");
     if (d->has_c)
         return REFUSE("has_c: there is no C with groups of rows");
@@ -75,12 +81,12 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
 static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
 {
     const bool    a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
-    const int64_t element = (int64_t)ptxpack_dtype_bytes(gemm_operand_type(d));
+    const int64_t element = (int64_t)ptxpack_dtype_bytes(gemm_type(d, matrix));
     const gemm_matrix all[GEMM_MATRICES] = {
         {a_column ? d->k : d->m, a_column ? d->m : d->k, d->stride_a, d->batch_a, element, 0},
         {b_column ? d->n : d->k, b_column ? d->k : d->n, d->stride_b, d->batch_b, element, 0},
-        {d->m, d->n, d->stride_c, d->batch_c, ELEMENT, 0},
-        {d->m, gemm_columns(d), d->stride_d, d->batch_d, ELEMENT, 0},
+        {d->m, d->n, d->stride_c, d->batch_c, element, 0},
+        {d->m, gemm_columns(d), d->stride_d, d->batch_d, element, 0},
     };
     return all[matrix];
 }
@@ -185,12 +191,13 @@ static ptxpack_status resolve_scale(const ptxpack_gemm_desc *d, const char *name
 
 static ptxpack_status resolve_scales(const ptxpack_gemm_desc *d, gemm_geometry *g, char *line)
 {
-    const int64_t of_b = d->scales == PTXPACK_SCALES_BLOCKS ? divided_up(d->n, PTXPACK_SCALE_BLOCK) : d->n;
-    if (d->dtype_ab != PTXPACK_E4M3)
-        return PTXPACK_OK;
-    ptxpack_status status = resolve_scale(d, "scale_a", d->m, g, GEMM_A, &g->scale[GEMM_A], line);
-    return status == PTXPACK_OK ? resolve_scale(d, "scale_b", of_b, g, GEMM_B, &g->scale[GEMM_B], line)
-                                : status;
+    const int64_t  of_b = d->scales == PTXPACK_SCALES_BLOCKS ? divided_up(d->n, PTXPACK_SCALE_BLOCK) : d->n;
+    ptxpack_status status = PTXPACK_OK;
+    if (gemm_type(d, GEMM_A) == PTXPACK_E4M3)
+        status = resolve_scale(d, "scale_a", d->m, g, GEMM_A, &g->scale[GEMM_A], line);
+    if (gemm_type(d, GEMM_B) == PTXPACK_E4M3 && status == PTXPACK_OK)
+        status = resolve_scale(d, "scale_b", of_b, g, GEMM_B, &g->scale[GEMM_B], line);
+    return status;
 }
 
 ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE])

@@ -20,7 +20,7 @@ typedef struct gemm_matrix {
     uint64_t bytes;   /* from the first element to the end of the last, of all matrices; 0 when k is 0 */
 } gemm_matrix;
 
-/* The scales of A, or of B: zeros where there are none. */
+/* The scales of A, or of B: zeros where there are none, which is where its elements have 16 bits. */
 typedef struct gemm_scale {
     int64_t
         line; /* floats of a row of A, or of a column or a block of columns of B: with blocks, of k, else 1 */
@@ -43,10 +43,17 @@ static inline int32_t gemm_matrices(const gemm_geometry *geometry, int matrix)
     return matrix == GEMM_B && geometry->groups > 0 ? geometry->groups : geometry->batch;
 }
 
-/* The type of A and B. */
-static inline ptxpack_dtype gemm_operand_type(const ptxpack_gemm_desc *desc)
+/* The type of a matrix. */
+static inline ptxpack_dtype gemm_type(const ptxpack_gemm_desc *desc, int matrix)
 {
-    return desc->dtype_ab != 0 ? desc->dtype_ab : desc->dtype;
+    return matrix == GEMM_B && desc->dtype_b != 0      ? desc->dtype_b
+           : (matrix <= GEMM_B && desc->dtype_ab != 0) ? desc->dtype_ab
+                                                       : desc->dtype;
+}
+/* Whether B is of e4m3, and A is not. */
+static inline bool gemm_b_alone(const ptxpack_gemm_desc *desc)
+{
+    return gemm_type(desc, GEMM_B) == PTXPACK_E4M3 && gemm_type(desc, GEMM_A) != PTXPACK_E4M3;
 }
 
 /* The columns of D. */

@@ -53,18 +53,19 @@ static bool is_of_groups(const ptxpack_variant *row)
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
-    return plan_row_takes(row, gemm_operand_type(d)) && is_of_groups(row) == (d->groups > 0);
+    return plan_row_takes(row, gemm_type(d, GEMM_A)) && is_of_groups(row) == (d->groups > 0) &&
+           (plan_method_of(row) == &gemm_rows_e4m3) == gemm_b_alone(d);
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
-    const ptxpack_dtype      operands = gemm_operand_type(d);
-    snprintf(text, size,
-             operands != d->dtype ? "dtype %s, dtype_ab %s"
-             : d->groups > 0      ? "dtype %s, groups"
-                                  : "dtype %s",
-             ptxpack_dtype_name(d->dtype), ptxpack_dtype_name(operands));
+    const ptxpack_dtype      of_b = gemm_type(d, GEMM_B);
+    snprintf(text, size, "dtype %s%s%s%s", ptxpack_dtype_name(d->dtype),
+             of_b == d->dtype  ? ""
+             : gemm_b_alone(d) ? ", dtype_b "
+                               : ", dtype_ab ",
+             of_b == d->dtype ? "" : ptxpack_dtype_name(of_b), d->groups > 0 ? ", groups" : "");
 }
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
@@ -78,6 +79,7 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
                : status;
 }
 
+static const char *const scale_names[] = {"", " scaled lines", " scaled blocks"};
 static const char *const activations[] = {"", " relu", " gelu", " silu", " swiglu"};
 
 /* Of e4m3: the index counts f16 and bf16, the scales, C, the bias and the activations; the last ones are those of SwiGLU, and
@@ -85,9 +87,8 @@ static const char *const activations[] = {"", " relu", " gelu", " silu", " swigl
 enum { FP8_PLAIN_BUILDS = 96, FP8_BUILDS = 108 };
 static void build_fp8(const ptxpack_variant *row, unsigned index, ptxpack_gemm_desc *d, char *name, size_t size)
 {
-    static const char *const scales[] = {"", " scaled lines", " scaled blocks"};
-    const bool               swiglu = index >= FP8_PLAIN_BUILDS && index < FP8_BUILDS && gemm_wgmma_gates(row);
-    const unsigned           rest = index % FP8_PLAIN_BUILDS / 6;
+    const bool     swiglu = index >= FP8_PLAIN_BUILDS && index < FP8_BUILDS && gemm_wgmma_gates(row);
+    const unsigned rest = index % FP8_PLAIN_BUILDS / 6;
     *d = (ptxpack_gemm_desc){.size = sizeof *d,
                              .dtype = index % 2 == 0 ? PTXPACK_BF16 : PTXPACK_F16,
                              .m = 1024,
@@ -99,21 +100,23 @@ static void build_fp8(const ptxpack_variant *row, unsigned index, ptxpack_gemm_d
                              .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU : (ptxpack_activation)(rest >> 2),
                              .dtype_ab = PTXPACK_E4M3,
                              .scales = (ptxpack_gemm_scales)(index / 2 % 3)};
-    snprintf(name, size, " %s%s%s%s%s", ptxpack_dtype_name(d->dtype), scales[d->scales], d->has_c ? " + C" : "",
-             d->has_bias ? " + bias" : "", activations[d->activation]);
+    snprintf(name, size, " %s%s%s%s%s", ptxpack_dtype_name(d->dtype), scale_names[d->scales],
+             d->has_c ? " + C" : "", d->has_bias ? " + bias" : "", activations[d->activation]);
 }
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
  * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again, and
- * those of few rows and of groups have one order, and n a multiple of 8. */
-enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8 };
+ * those of few rows and of groups have one order, and n a multiple of 8; where B alone is of e4m3, the bits of the orders
+ * count its scales. */
+enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8, SCALE_KINDS = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
     const bool     groups = is_of_groups(row);
     const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
     const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool     rows = plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
+    const bool     b_alone = plan_method_of(row) == &gemm_rows_e4m3;
+    const bool     rows = b_alone || plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
     const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
     const unsigned rest = groups ? (plain & 0x38) | 2 : rows ? (plain & 0x3c) | 2 : plain;
     const ptxpack_gemm_desc d = {.size = sizeof d,
@@ -130,7 +133,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                  .stride_d = 1024,
                                  .activation = swiglu ? PTXPACK_ACTIVATION_SWIGLU
                                                       : (ptxpack_activation)(rest >> 4 & 3),
-                                 .groups = groups ? 8 : 0};
+                                 .scales = (ptxpack_gemm_scales)(b_alone ? index % 4 % SCALE_KINDS : 0),
+                                 .groups = groups ? 8 : 0,
+                                 .dtype_b = b_alone ? PTXPACK_E4M3 : (ptxpack_dtype)0};
     if (dtype == PTXPACK_E4M3) {
         build_fp8(row, index, (ptxpack_gemm_desc *)out, name, size);
         return;
@@ -138,18 +143,18 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     const char a = d.order_a == PTXPACK_COLUMN_MAJOR ? 'c' : 'r',
                b = d.order_b == PTXPACK_COLUMN_MAJOR ? 'c' : 'r';
     if (corner)
-        snprintf(name, size, " %c%c%s", a, b,
+        snprintf(name, size, " %c%c%s%s", a, b, scale_names[d.scales],
                  d.has_c   ? " gelu(+ C + bias), ragged"
                  : !swiglu ? bias ? " gelu(+ bias)" : ""
                  : bias    ? " swiglu(+ bias)"
                            : " swiglu");
     else
-        snprintf(name, size, " %c%c%s%s%s%s", a, b, d.has_c ? " + C" : "", d.has_bias ? " + bias" : "",
-                 activations[d.activation], rest >> 6 != 0 ? " ragged" : "");
+        snprintf(name, size, " %c%c%s%s%s%s%s", a, b, scale_names[d.scales], d.has_c ? " + C" : "",
+                 d.has_bias ? " + bias" : "", activations[d.activation], rest >> 6 != 0 ? " ragged" : "");
     *(ptxpack_gemm_desc *)out = d;
 }
 
-/* It ended before `dtype_ab`, and before `groups`. */
+/* It ended before `dtype_ab`, and before `groups` and `dtype_b`. */
 const plan_struct gemm_desc_struct = {
     .name = "desc",
     .type = "ptxpack_gemm_desc",
@@ -166,8 +171,9 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma,     &gemm_rows, &gemm_wgmma,     &gemm_wgmma_fp8,
-                                             &gemm_wgmma_groups, &gemm_mma,  &gemm_mma_groups};
+static const plan_method *const methods[] = {&gemm_rows_tma,  &gemm_rows,      &gemm_wgmma,
+                                             &gemm_wgmma_fp8, &gemm_rows_e4m3, &gemm_wgmma_groups,
+                                             &gemm_mma,       &gemm_mma_groups};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -43,7 +43,7 @@ static void fill_panels(gemm_reference *r, int64_t matrix)
             size_t at = place_of(&r->geometry.matrix[GEMM_B], d->order_b == PTXPACK_COLUMN_MAJOR, matrix, row,
                                  column);
             to[((size_t)(column / PANEL) * k + (size_t)row) * PANEL + (size_t)(column % PANEL)] =
-                ptxpack_element(gemm_operand_type(d), r->inputs.b, at);
+                ptxpack_element(gemm_type(d, GEMM_B), r->inputs.b, at);
         }
 }
 
@@ -259,7 +259,7 @@ static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, 
     for (int i = 0; i < GROUP; i++)
         for (size_t j = 0; j < k; j++) {
             const gemm_row *row = &rows[i < count ? i : count - 1];
-            a[(size_t)i * k + j] = ptxpack_element(gemm_operand_type(&r->desc), r->inputs.a,
+            a[(size_t)i * k + j] = ptxpack_element(gemm_type(&r->desc, GEMM_A), r->inputs.a,
                                                    place_of(&r->geometry.matrix[GEMM_A],
                                                             r->desc.order_a == PTXPACK_COLUMN_MAJOR, row->batch,
                                                             row->row, (int64_t)j)) *
@@ -296,7 +296,7 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
         panel_sum     sum[GROUP], magnitude[GROUP], cut[GROUP] = {{0}};
         const double *scaled = scale_rows(r, rows[0].batch, (int64_t)(panel * PANEL), a, a + GROUP * k);
         const float  *b = r->b + (matrix * r->panels + panel) * k * PANEL;
-        if (gemm_operand_type(&r->desc) == PTXPACK_E4M3)
+        if (gemm_type(&r->desc, GEMM_A) == PTXPACK_E4M3) /* and B */
             multiply_e4m3(scaled, b, k, sum, magnitude, cut);
         else
             multiply(scaled, k, b, k, sum, magnitude);

@@ -1,4 +1,5 @@
-/* rows_tma.c - the method of the rows of ptx/gemm/rows_tma.ptx: products of few rows, where TMA brings B from memory once. */
+/* rows_tma.c - the methods of the rows of ptx/gemm/rows_tma.ptx and, for a B of e4m3, of ptx/gemm/rows_e4m3.ptx: products of few
+ * rows, where TMA brings B from memory once. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -6,29 +7,39 @@
 #include "op.h"
 #include "wgmma_layout.h"
 
-enum { BITS = 16, RANK = 3, BOX_K = 64 };
+enum { BITS = 16, RANK = 3 };
 
-/* What a row of kernels.def says, and the boxes of its two matrices: {64 of k, lines, k / 64}. */
+/* What a row of kernels.def says, and the boxes of its two matrices: {128 bytes of k, lines, ...}. */
 typedef struct rows_tma_layout {
-    int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: 64s of k of a stage */
+    int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
     ptxpack_tma_box a, b;
 } rows_tma_layout;
 
 static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* The 64s of k of a stage. */
+/* The bits of an element of B. */
+static int bits_of_b(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "B_E4M3", 0) != 0 ? 8 : BITS;
+}
+
+/* The k of a box of 128 bytes. */
+static int64_t box_k(int bits) { return 8 * TILE_BOX_ROW / bits; }
+
+/* The boxes of B of a stage. */
 static int64_t boxes_of(const ptxpack_variant *row)
 {
     return ptxpack_variant_parameter(row, "WARPS", 1) / ptxpack_variant_parameter(row, "WARPS_N", 1) *
            ptxpack_variant_parameter(row, "K_BOXES", 1);
 }
 
-/* 64 k, which the layout algebra describes, so many times. */
-static ptxpack_status describe_box(const char *name, int64_t lines, int64_t boxes, ptxpack_tma_box *box)
+/* The k of a box, which the layout algebra describes, so many times. */
+static ptxpack_status describe_box(const char *name, int bits, int64_t lines, int64_t boxes,
+                                   ptxpack_tma_box *box)
 {
-    ptxpack_layout tile = tile_of_boxes(lines, BOX_K, BITS);
-    *box = tile_box(&tile, RANK, BITS);
-    ptxpack_status status = tile_check_box(name, box, RANK, lines, BOX_K, 1, 0);
+    ptxpack_layout tile = tile_of_boxes(lines, box_k(bits), bits);
+    *box = tile_box(&tile, RANK, bits);
+    ptxpack_status status = tile_check_box(name, box, RANK, lines, box_k(bits), 1, 0);
     box->box_dim[2] = (uint32_t)boxes;
     box->bytes *= boxes;
     return status;
@@ -43,8 +54,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
                            .boxes = boxes_of(row),
                            .stages = ptxpack_variant_parameter(row, "STAGES", 1)};
     l->warps_k = l->warps / ptxpack_variant_parameter(row, "WARPS_N", 1);
-    ptxpack_status status = describe_box("a", l->rows, l->boxes, &l->a);
-    status = status == PTXPACK_OK ? describe_box("b", l->columns, l->boxes, &l->b) : status;
+    const int      bits = bits_of_b(row);
+    ptxpack_status status = describe_box("a", BITS, l->rows, l->boxes * BITS / bits, &l->a);
+    status = status == PTXPACK_OK ? describe_box("b", bits, l->columns, l->boxes, &l->b) : status;
     const int64_t sums = l->warps_k * l->rows * (l->columns + 4) * (int64_t)sizeof(float);
     const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + 16) + sums + 16;
     if (status != PTXPACK_OK)
@@ -63,14 +75,22 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     gemm_build_symbols((const ptxpack_gemm_desc *)problem->desc, false, list);
 }
 
-/* Into `box` type, extents and strides of the problem's matrix: k is cut into 64s, which lie in a row. */
+static void symbols_e4m3(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    symbols(problem, layout, list);
+    symbol_add(list, "SCALES", ((const ptxpack_gemm_desc *)problem->desc)->scales);
+    symbol_add(list, "SCALE_BLOCK", PTXPACK_SCALE_BLOCK);
+}
+
+/* Into `box` type, extents and strides of the problem's matrix: k is cut into boxes, which lie in a row. */
 static ptxpack_status map_of(const ptxpack_gemm_desc *d, const gemm_geometry *g, int matrix,
                              ptxpack_tma_box *box)
 {
     ptxpack_status status = ptxpack_gemm_wgmma_map(d, g, matrix, box);
-    box->global_dim[0] = BOX_K;
-    box->global_dim[2] = (uint64_t)(d->k / BOX_K);
-    box->global_strides[1] = BOX_K * BITS / 8;
+    const int64_t  k = TILE_BOX_ROW / g->matrix[matrix].element;
+    box->global_dim[0] = (uint64_t)k;
+    box->global_dim[2] = (uint64_t)(d->k / k);
+    box->global_strides[1] = TILE_BOX_ROW;
     return status;
 }
 
@@ -81,6 +101,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
     const int                most = (int)ptxpack_variant_parameter(row, "ROWS", 0);
+    const int                unit = (int)box_k(bits_of_b(row));
     const char              *missing = ptxpack_tensor_map_refusal(problem->handle);
     ptxpack_tma_box          box = {.status = PTXPACK_OK};
     if (missing != NULL)
@@ -91,8 +112,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
         snprintf(line, PLAN_LINE, "batch: takes one product");
     else if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
         snprintf(line, PLAN_LINE, "order_a, order_b: takes A row-major and B column-major");
-    else if (d->k == 0 || d->k % BOX_K != 0)
-        snprintf(line, PLAN_LINE, "k is %d, no multiple of %d above 0", (int)d->k, (int)BOX_K);
+    else if (d->k == 0 || d->k % unit != 0)
+        snprintf(line, PLAN_LINE, "k is %d, no multiple of %d above 0", (int)d->k, unit);
     else if (d->n % 8 != 0)
         snprintf(line, PLAN_LINE, "n is %d, no multiple of 8", (int)d->n);
     else if (d->n > EXTENT_LIMIT || d->k > EXTENT_LIMIT)
@@ -113,7 +134,7 @@ typedef struct cut {
     double  clocks;
 } cut;
 
-/* The clocks of the busiest block: its blocks of k at the speed of memory, or of the L2 cache, from which A comes, too; the ends of
+/* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes, too; the ends of
  * its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35
  * products of 1 to 32 rows on an H200. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
@@ -123,13 +144,12 @@ static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int
         L2 = 38 /* bytes a clock and SM */,
         END = 8 /* of a row of 16 columns */,
         SHARE = 3000,
-        MERGE = 3000,
-        BYTES = 2
+        MERGE = 3000
     };
     const double tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
     const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
-    const double k = (double)(BOX_K * boxes_of(row) * BYTES);
-    const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + (double)m) / L2;
+    const double k = (double)(TILE_BOX_ROW * boxes_of(row)), a = (double)m * BITS / bits_of_b(row);
+    const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
     const double item = (double)c->part_blocks * (memory > cache ? memory : cache) + END * rows * tiles;
     return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
            (c->splits > 1 ? MERGE : 0);
@@ -141,7 +161,7 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
     enum { MOST_SPLITS = 16 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const int64_t            sms = sms_of(problem);
-    const int64_t            blocks = divided_up(d->k, BOX_K * boxes_of(row));
+    const int64_t            blocks = divided_up(d->k, box_k(bits_of_b(row)) * boxes_of(row));
     cut                      best = {.clocks = -1};
     for (int64_t splits = 1; splits <= MOST_SPLITS && splits <= blocks; splits++) {
         cut c = {.tiles = divided_up(d->n, 16 * ptxpack_variant_parameter(row, "TILES", 1)),
@@ -216,6 +236,15 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
 }
 
+/* The arguments of both kernels begin alike. */
+static ptxpack_status fill_e4m3(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                                plan_head *head)
+{
+    ((ptxpack_gemm_plan *)head)->arguments.rows_e4m3.scale_k =
+        (int32_t)((const gemm_geometry *)problem->geometry)->scale[GEMM_B].line;
+    return fill(problem, row, layout, head);
+}
+
 static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
 {
     const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
@@ -236,7 +265,15 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
                : status;
 }
 
+static ptxpack_status address_e4m3(const plan_head *head, const void *buffers, void *arguments,
+                                   uint32_t grid[3])
+{
+    ((gemm_rows_e4m3_arguments *)arguments)->scale_b = ((const ptxpack_gemm_buffers *)buffers)->scale_b;
+    return address(head, buffers, arguments, grid);
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
+static const argument_field fields_e4m3[] = ARGUMENT_FIELDS(GEMM_ROWS_E4M3_ARGUMENTS, gemm_rows_e4m3_arguments);
 const plan_method           gemm_rows_tma = {
               .file = "gemm/rows_tma.ptx",
               .fields = fields,
@@ -252,4 +289,22 @@ const plan_method           gemm_rows_tma = {
               .address = address,
               .corners = gemm_rows_corners,
               .corner_count = GEMM_ROWS_CORNERS,
+};
+
+/* Each kind of scales, bare, with C, bias and GELU, and with a bias and SwiGLU. */
+static const uint16_t corners_e4m3[] = {0, 1, 2, 108, 109, 110, 132, 133, 134};
+const plan_method     gemm_rows_e4m3 = {
+        .file = "gemm/rows_e4m3.ptx",
+        .fields = fields_e4m3,
+        .field_count = sizeof fields_e4m3 / sizeof fields_e4m3[0],
+        .argument_bytes = sizeof(gemm_rows_e4m3_arguments),
+        .layout_bytes = sizeof(rows_tma_layout),
+        .derive = derive,
+        .refusal = refusal,
+        .cost = cost,
+        .symbols = symbols_e4m3,
+        .fill = fill_e4m3,
+        .address = address_e4m3,
+        .corners = corners_e4m3,
+        .corner_count = sizeof corners_e4m3 / sizeof corners_e4m3[0],
 };

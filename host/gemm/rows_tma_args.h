@@ -26,4 +26,16 @@
     X(S, float,               beta,        "ARG_BETA")
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
+
+/* Those of ptx/gemm/rows_e4m3.ptx: the same, and the scales of B. */
+/* clang-format off */
+#define GEMM_ROWS_E4M3_ARGUMENTS(X, S)                                                                                 \
+    GEMM_ROWS_TMA_ARGUMENTS(X, S)                                                                                      \
+    X(S, uint64_t,            scale_b,     "ARG_SCALE_B")     /* device address; of a tensor's scale: or 0 */          \
+    X(S, int32_t,             scale_k,     "ARG_SCALE_K")     /* blocks of k that have scales */
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_ROWS_E4M3_ARGUMENTS, gemm_rows_e4m3_arguments);
+_Static_assert(offsetof(gemm_rows_e4m3_arguments, early) == offsetof(gemm_rows_tma_arguments, early) &&
+                   offsetof(gemm_rows_e4m3_arguments, beta) == offsetof(gemm_rows_tma_arguments, beta),
+               "the arguments of both kernels begin alike");
 #endif

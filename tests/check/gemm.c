@@ -28,16 +28,19 @@ typedef enum data_kind { NORMAL, EQUAL, HUGE_VALUES, TINY, ZEROS, NOT_FINITE, KI
 static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny", "zeros", "not-finite"};
 
 static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
-/* Of A and B: 16 bits, or e4m3 with scales. */
+/* Of A and B: 16 bits, or e4m3 with scales; or of B alone, after those. */
 static const struct operands {
     const char         *name;
-    ptxpack_dtype       dtype;
+    ptxpack_dtype       dtype, dtype_b;
     ptxpack_gemm_scales scales;
 } operands[] = {
-    {"", (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
-    {" e4m3-tensor", PTXPACK_E4M3, PTXPACK_SCALES_TENSOR},
-    {" e4m3-lines", PTXPACK_E4M3, PTXPACK_SCALES_LINES},
-    {" e4m3-blocks", PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS},
+    {"", (ptxpack_dtype)0, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
+    {" e4m3-tensor", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
+    {" e4m3-lines", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_LINES},
+    {" e4m3-blocks", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_BLOCKS},
+    {" b-tensor", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_TENSOR},
+    {" b-lines", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_LINES},
+    {" b-blocks", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS},
 };
 static const char *const order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
 
@@ -55,7 +58,8 @@ static const struct size {
     {100, 40, 0, 2, true},        {260, 264, 40, 3, true},     {147, 304, 203, 2, true},
     {1, 304, 200, 1, true},       {9, 48, 4136, 1, true},      {30, 72, 2200, 1, true},
     {64, 80, 1096, 1, true},      {5, 208, 2112, 1, true},     {13, 72, 1088, 1, true},
-    {27, 104, 2240, 1, true},
+    {27, 104, 2240, 1, true},     {6, 272, 1152, 1, true},     {14, 72, 2176, 1, true},
+    {29, 208, 1152, 1, true},
 };
 
 static const struct epilogue {
@@ -76,10 +80,12 @@ static const struct epilogue {
 enum {
     SIZES = sizeof sizes / sizeof sizes[0],
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
-    FEW_ROWS = SIZES - 7, /* from here on: for the kernels of few rows */
+    B_ALONE_SIZES = SIZES - 3,    /* from here on: for few rows of 16 bits and a B of e4m3 */
+    FEW_ROWS = B_ALONE_SIZES - 7, /* from here on: for the kernels of few rows */
     DTYPES = sizeof dtypes / sizeof dtypes[0],
     OPERANDS = sizeof operands / sizeof operands[0],
     ORDERS = 4,
+    B_ALONE = 4 /* the first of operands */,
     FP8_ORDER = 1 /* rc */,
     LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
 };
@@ -145,10 +151,24 @@ static bool in_brief_fp8(const check *c, const gemm_case *a)
            (m == 9 ? a->epilogue == 0 : (m == 260 || m == 64) && a->epilogue == 1);
 }
 
+/* Of a B of e4m3 alone for the emulated driver: scales of blocks that are not whole, parts of k. */
+static bool in_brief_b_alone(const check *c, const gemm_case *a)
+{
+    if (a->kind != NORMAL)
+        return !c->quick && sizes[a->size].m == 6 && a->epilogue == 0 && a->layout == 1 &&
+               a->operands == B_ALONE + (int)a->kind % 3 && a->dtype == (int)a->kind / 2 % DTYPES;
+    if (a->layout == 0) /* without an address of the matrix's scale */
+        return a->operands == B_ALONE && a->epilogue == 0 && a->dtype == 0 && sizes[a->size].m == 14;
+    return a->dtype == (a->size + a->epilogue + a->operands) % DTYPES &&
+           (a->size + a->epilogue + a->operands) % (c->quick ? 5 : 3) == 0;
+}
+
 /* The kernels of e4m3 have one order and an n that is a multiple of 8, and scales of blocks want a k. */
 static bool is_taken(const gemm_case *a)
 {
     const struct size *s = &sizes[a->size];
+    if ((a->operands >= B_ALONE) != (a->size >= B_ALONE_SIZES))
+        return false;
     return a->operands == 0 || (a->order == FP8_ORDER && s->n % 8 == 0 &&
                                 (s->k > 0 || operands[a->operands].scales != PTXPACK_SCALES_BLOCKS));
 }
@@ -163,7 +183,11 @@ static bool in_matrix(const check *c, const gemm_case *a)
     if (!is_taken(a))
         return false;
     if (c->brief)
-        return a->operands != 0 ? in_brief_fp8(c, a) : in_brief_matrix(c, a);
+        return a->operands >= B_ALONE ? in_brief_b_alone(c, a)
+               : a->operands != 0     ? in_brief_fp8(c, a)
+                                      : in_brief_matrix(c, a);
+    if (a->operands >= B_ALONE)
+        return a->kind == NORMAL || (a->epilogue == 0 && a->layout == 1);
     if (a->operands != 0 && s->m == 9 && a->kind == EQUAL)
         return a->epilogue == 0 && a->layout == 1;
     if (c->quick &&
@@ -198,14 +222,16 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
                                 .has_bias = e->has_bias,
                                 .activation = e->activation,
                                 .dtype_ab = operands[a->operands].dtype,
-                                .scales = operands[a->operands].scales};
-    const int64_t          unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_operand_type(&d));
+                                .scales = operands[a->operands].scales,
+                                .dtype_b = operands[a->operands].dtype_b};
+    const int64_t          unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_A));
+    const int64_t          unit_b = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_B));
     d.stride_a = spread(a_column ? s->m : s->k, a->layout, 1, unit);
-    d.stride_b = spread(b_column ? s->k : s->n, a->layout, 3, unit);
+    d.stride_b = spread(b_column ? s->k : s->n, a->layout, 3, unit_b);
     d.stride_d = spread(gemm_columns(&d), a->layout, 2, 8);
     d.stride_c = e->in_place ? d.stride_d : spread(s->n, a->layout, 1, 8);
     d.batch_a = a_lines * d.stride_a + (a->layout != 0 ? 2 * unit : 0);
-    d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? unit : 0);
+    d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? unit_b : 0);
     d.batch_d = s->m * d.stride_d + (a->layout != 0 ? 32 : 0);
     d.batch_c = e->in_place ? d.batch_d : s->m * d.stride_c;
     if (a->layout == LAYOUTS - 1) { /* one A or B, and one C, for the whole batch */
@@ -302,8 +328,8 @@ static void fill_data(const check *c, const gemm_case *a, problem *p)
         for (int32_t b = 0; b < p->geometry.batch && p->bytes[i] > 0; b++)
             for (int64_t line = 0; line < p->geometry.matrix[i].lines; line++)
                 if (b == 0 || p->geometry.matrix[i].batch != 0)
-                    fill_line(a, &random, i == GEMM_C ? p->desc.dtype : gemm_operand_type(&p->desc),
-                              line_of(p, p->host[i], i, b, line), p->geometry.matrix[i].length);
+                    fill_line(a, &random, gemm_type(&p->desc, i), line_of(p, p->host[i], i, b, line),
+                              p->geometry.matrix[i].length);
     if (p->bytes[BIAS] > 0)
         fill_line(a, &random, p->desc.dtype, p->host[BIAS] + CHECK_GUARD, p->desc.n);
     fill_scales(p, &random, GEMM_A);

@@ -80,6 +80,20 @@ done
 grep -q 'bf16.*sm_80' "$work/out" || fail "bf16 on sm_75: $(cat "$work/out")"
 unset PTXPACK_EMU_SM
 
+# ---- weights of e4m3 -----------------------------------------------------------------------------------------
+# The reference has the rounded weights, too.
+for family in llama mistral; do
+    "$python" tests/tools/llama/checkpoint.py $family "$work/$family-wide" hidden_size=128 intermediate_size=256 || exit 1
+    llama $family-wide --weights e4m3 --prompt "$long" --prompt 7,8 --new 3 --verify
+    verified 6
+done
+PTXPACK_EMU_SM=80 "$LLAMA" "$work/llama-wide" --weights e4m3 --prompt 1 >"$work/out" 2>&1 && fail "--weights e4m3 runs on sm_80"
+grep -q 'dtype_b e4m3.*needs sm_90' "$work/out" || fail "--weights e4m3 on sm_80: $(cat "$work/out")"
+"$LLAMA" "$work/llama" --weights e4m3 --prompt 1 >"$work/out" 2>&1 && fail "--weights e4m3 of 64 columns"
+grep -q 'k is 64, no multiple of 128' "$work/out" || fail "--weights e4m3 of 64 columns: $(cat "$work/out")"
+"$LLAMA" "$work/llama-wide" --weights e4m3 --prompt 1 --slots 33 >"$work/out" 2>&1 && fail "33 slots with --weights e4m3"
+grep -q '33 slots are more than 32' "$work/out" || fail "33 slots with --weights e4m3: $(cat "$work/out")"
+
 # ---- sequences join and leave ------------------------------------------------------------------------------
 # Five sequences, three slots, pages for two long ones: the graph of a step is the same all the time.
 five="--prompt $long --prompt 7,8 --prompt 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --prompt 9 --prompt 250,0"
@@ -166,7 +180,7 @@ make -C "$work/program" -B CFLAGS="-O1 -g $sanitized" PTXPACK_CFLAGS="-I$build/i
     skip "the compiler has no sanitizers: malformed files are read without"
     make -C "$work/program" -B PTXPACK_CFLAGS="-I$build/include" PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1
 }
-for option in "--new 1.5" "--new 0" "--slots x" "--top-p 2" "--seed"; do
+for option in "--new 1.5" "--new 0" "--slots x" "--top-p 2" "--seed" "--weights q4"; do
     "$LLAMA" "$work/llama" --prompt 1 $option >"$work/out" 2>&1
     [ $? = 2 ] && head -n 1 "$work/out" | grep -q -- "^llama: ${option%% *} " || fail "$option: $(head -n 1 "$work/out")"
 done

@@ -25,6 +25,7 @@ typedef struct bench_settings {
     bool                lengths_given;
     const char         *part;         /* for serving: names of parts, separated by commas; NULL: all */
     const char         *model;        /* for model: the name of a shape */
+    ptxpack_dtype       weights;      /* for model: of the matrices of layers; 0: as dtype */
     const char         *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
     ptxpack_dtype       dtype_ab;     /* for gemm: of A and B; 0: as dtype */
     ptxpack_gemm_scales scales;       /* of e4m3 */

@@ -41,7 +41,8 @@ class Description(ctypes.Structure):
                 + [(name, ctypes.c_int32) for name in ("m", "n", "k", "batch", "order_a", "order_b")]
                 + [(f"{what}_{name}", ctypes.c_int64) for what in ("stride", "batch") for name in "abcd"]
                 + [("has_c", ctypes.c_bool), ("has_bias", ctypes.c_bool)]
-                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")] + [("groups", ctypes.c_int32)])
+                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")] + [("groups", ctypes.c_int32),
+                                                                                             ("dtype_b", ctypes.c_int)])
 
 
 class Buffers(ctypes.Structure):

@@ -4,6 +4,7 @@
 Needs a machine with PyTorch and a Hopper GPU, and build/libptxpack.so (make lib).
 
   python3 tools/bench/gemm_fp8.py [--shape 4096,4096x4096x1024,...] [--scales tensor,lines,blocks] [--dtype bf16]
+  python3 tools/bench/gemm_fp8.py --weights [--rows 1,8,16,32] [--matrices 6144x4096,...] [--scales ...] [--dtype bf16]
 
 A is row-major, B column-major, D of --dtype; data, shapes and the method are those of gemm.py.  Scales are one for each
 matrix; one for each row of A and column of B; or one for 1 x 128 of A and 128 x 128 of B.  cuBLAS sums as exactly as it can;
@@ -11,6 +12,8 @@ matrix; one for each row of A and column of B; or one for 1 x 128 of A and 128 x
 
 An error is the root of the mean square of D - exact over that of exact, of 64 rows: D's rounding alone is some 1.7e-3 with
 bf16 and 2.1e-4 with f16.
+
+--weights: few rows of 16 bits and a B of e4m3, n x k, beside ptxpack's product with a B of 16 bits: GB/s of B, and how much faster.
 """
 import argparse
 import json
@@ -24,6 +27,8 @@ import gemm
 E4M3 = 3
 KINDS = ("tensor", "lines", "blocks")  # ptxpack_gemm_scales
 BLOCK = 128
+MATRICES = ("6144x4096", "4096x4096", "28672x4096", "4096x14336",  # Llama 3 8B: q, k and v; o; gate and up; down
+            "10240x8192", "8192x8192", "57344x8192", "8192x28672")  # 70B
 
 
 def divided_up(a, b):
@@ -109,6 +114,52 @@ def problem(pack, shape, kind, options):
             "tflops": {name: flops / seconds * 1e-12 for name, seconds in times.items()}}
 
 
+# ---- B alone of e4m3 ------------------------------------------------------------------------------------------
+def weights_problem(pack, shape, options):
+    """Seconds and rows of kernels.def by what B is: "16 bits" or the kind of its scales."""
+    m, n, k = shape
+    kind = gemm.DTYPES[options.dtype][1]
+    sets = [(gemm.matrix(m, k, "r", kind, options.data), gemm.matrix(k, n, "c", kind, options.data),
+             gemm.matrix(k, n, "c", torch.float8_e4m3fn, options.data), torch.empty(m, n, device="cuda", dtype=kind),
+             {name: scales_of(name, shape)[1] for name in options.scales})
+            for _ in range(max(2, min(16, divided_up(gemm.L2_BYTES, k * n))))]
+    runs, used, errors = {}, {}, {}
+    for name in ["16 bits"] + options.scales:
+        of_e4m3 = name != "16 bits"
+        desc = gemm.Description(size=gemm.ctypes.sizeof(gemm.Description), dtype=gemm.DTYPES[options.dtype][0], m=m, n=n, k=k,
+                                order_b=1, scales=KINDS.index(name) if of_e4m3 else 0, dtype_b=E4M3 if of_e4m3 else 0)
+        plan, used[name], scratch = pack.plan(desc)
+
+        def run(a, wide, narrow, d, scales, plan=plan, scratch=scratch, name=name):
+            pack.launch(plan, scratch, a, narrow if name in scales else wide, None, d, None, None, scales.get(name))
+            return d
+        runs[name] = run
+        a, wide, narrow, d, scales = sets[0]
+        columns = scales[name].repeat_interleave(BLOCK, dim=0)[:n] if name == "blocks" else scales.get(name)
+        exact = a.double() @ (scaled(narrow.T, columns).T if of_e4m3 else wide.double())
+        d.fill_(float("nan"))
+        errors[name] = float(((run(*sets[0]).double() - exact).square().mean() / exact.square().mean()).sqrt())
+    launches = divided_up(100, len(sets)) * len(sets)
+    return {"shape": shape, "rows": used, "error": errors, "seconds": gemm.measure(runs, sets, launches, options)}
+
+
+def weights_table(pack, options):
+    print("| n x k | m | 16 bits, GB/s | " + " | ".join(f"{name}, GB/s, error, times 16 bits" for name in options.scales)
+          + " | row |\n|" + "---|" * (4 + len(options.scales)))
+    results = []
+    for text in options.matrices:
+        n, k = (int(word) for word in text.split("x"))
+        for m in map(int, options.rows):
+            r = weights_problem(pack, (m, n, k), options)
+            seconds = r["seconds"]
+            cells = [f"{n * k / seconds[name] * 1e-9:.0f}, {r['error'][name]:.1e}, {seconds['16 bits'] / seconds[name]:.2f}"
+                     for name in options.scales]
+            print(f"| {text} | {m} | {2 * n * k / seconds['16 bits'] * 1e-9:.0f} | {' | '.join(cells)} | "
+                  f"{r['rows'][options.scales[0]].removeprefix('gemm_rows_e4m3_sm90_')} |", flush=True)
+            results.append(r)
+    return results
+
+
 def table(pack, options):
     names = ("ptxpack", "cuBLAS", "cuBLAS fast")
     print("| m | n | k | scales | row | " + " | ".join(f"{name}, error" for name in names) + " | ptxpack/cuBLAS |\n|"
@@ -135,6 +186,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", type=gemm.words, default=list(gemm.SHAPES))
     parser.add_argument("--scales", type=gemm.words, default=list(KINDS))
+    parser.add_argument("--weights", action="store_true", help="few rows of 16 bits, and B alone of e4m3")
+    parser.add_argument("--rows", type=gemm.words, default=["1", "8", "16", "32"])
+    parser.add_argument("--matrices", type=gemm.words, default=list(MATRICES))
     parser.add_argument("--dtype", choices=gemm.DTYPES, default="bf16")
     parser.add_argument("--data", choices=("randn", "zero"), default="randn", help="zeros draw less power")
     parser.add_argument("--rounds", type=int, default=9)
@@ -146,7 +200,7 @@ def main():
     pack = gemm.Ptxpack(options.library, None)
     print(f"{gemm.datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, torch {torch.__version__}, e4m3 to "
           f"{options.dtype}, {options.data}; TFLOP/s, median of {options.rounds}, and error")
-    results = table(pack, options)
+    results = weights_table(pack, options) if options.weights else table(pack, options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(results, file, indent=1)

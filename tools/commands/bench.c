@@ -89,15 +89,20 @@ static const benchmark *find_benchmark(const char *word)
 
 /* What the options say as text. */
 typedef struct bench_texts {
-    const char *dims, *lengths, *dtype, *dtype_ab, *scales, *kv_dtype, *sizes, *batches, *rows, *heads,
-        *keys; /* NULL: not given */
+    const char *dims, *lengths, *dtype, *dtype_ab, *scales, *weights, *kv_dtype, *sizes, *batches, *rows,
+        *heads, *keys; /* NULL: not given */
     attention_mask_words mask;
     double               softcap;
 } bench_texts;
 
-/* A and B of a product. */
+/* A and B of a product; the weights of a model. */
 static bool parse_operands(bench_settings *s, const bench_texts *t, const benchmark *chosen)
 {
+    s->weights = t->weights != NULL ? ptxpack_dtype_of(t->weights) : (ptxpack_dtype)0;
+    if (t->weights != NULL && (s->weights != PTXPACK_E4M3 || chosen->run != bench_model)) {
+        command_fail("bench", "--weights: \"%s\" is not e4m3 of model", t->weights);
+        return false;
+    }
     s->dtype_ab = t->dtype_ab != NULL ? ptxpack_dtype_of(t->dtype_ab) : (ptxpack_dtype)0;
     if (t->dtype_ab != NULL && (s->dtype_ab != PTXPACK_E4M3 || chosen->run != bench_gemm)) {
         command_fail("bench", "--dtype-ab: \"%s\" is not e4m3 of gemm", t->dtype_ab);
@@ -177,6 +182,8 @@ int cmd_bench(int argc, char **argv)
           {"model", OPTION_TEXT, &s.model,
            "llama3-8b|llama3.2-1b|mistral-7b|qwen3-8b  (model; default llama3-8b)"},
           {"batch", OPTION_TEXT, &t.batches, "N,...  sequences that decode (model; default 1,32)"},
+          {"weights", OPTION_TEXT, &t.weights,
+           "e4m3  of layers, for Hopper, up to 32 sequences, decoding alone (model; default: as dtype)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
           {"dtype-ab", OPTION_TEXT, &t.dtype_ab, "e4m3  of A and B (gemm; default: as dtype)"},
           {"scales", OPTION_TEXT, &t.scales, "tensor|lines|blocks  of e4m3 (gemm; default tensor)"},

@@ -40,9 +40,9 @@ static bool upload_scales(device *gpu, const gemm_problem *p, ptxpack_gemm_buffe
 {
     uint64_t *const address[] = {&b->scale_a, &b->scale_b};
     bool            ok = true;
-    for (int i = 0; i <= GEMM_B && p->scale[i] != NULL && ok; i++)
-        ok = device_alloc(gpu, address[i], p->geometry.scale[i].bytes) &&
-             device_upload(gpu, *address[i], p->scale[i], p->geometry.scale[i].bytes);
+    for (int i = 0; i <= GEMM_B && ok; i++)
+        ok = p->scale[i] == NULL || (device_alloc(gpu, address[i], p->geometry.scale[i].bytes) &&
+                                     device_upload(gpu, *address[i], p->scale[i], p->geometry.scale[i].bytes));
     return ok;
 }
 
@@ -104,8 +104,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     const ptxpack_gemm_desc *d = &p->desc;
     if (!s->json) {
         printf("problem   %s", ptxpack_dtype_name(d->dtype));
-        if (d->dtype_ab == PTXPACK_E4M3)
-            printf(", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
+        if (gemm_type(d, GEMM_B) == PTXPACK_E4M3)
+            printf(", %s e4m3 (scales: %s)", gemm_b_alone(d) ? "B" : "A and B", gemm_scales_name(d->scales));
         printf(", m %d, n %d, k %d, batch %d, A %s-major, B %s-major", (int)d->m, (int)d->n, (int)d->k,
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         if (d->groups > 0)
@@ -119,8 +119,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     }
     json_open("problem", '{');
     json_text("dtype", ptxpack_dtype_name(d->dtype));
-    if (d->dtype_ab == PTXPACK_E4M3) {
-        json_text("dtype_ab", ptxpack_dtype_name(d->dtype_ab));
+    if (gemm_type(d, GEMM_B) == PTXPACK_E4M3) {
+        json_text(gemm_b_alone(d) ? "dtype_b" : "dtype_ab", ptxpack_dtype_name(PTXPACK_E4M3));
         json_text("scales", gemm_scales_name(d->scales));
     }
     json_int("m", d->m);

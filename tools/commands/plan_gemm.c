@@ -169,10 +169,11 @@ static void report_problem(plan *p)
     report                  *r = &p->out;
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
     report_text(r, ".operands", "%s", "");
-    if (d->dtype_ab == PTXPACK_E4M3) {
-        report_text(r, "dtype_ab", "%s", ptxpack_dtype_name(d->dtype_ab));
+    if (gemm_type(d, GEMM_B) == PTXPACK_E4M3) {
+        report_text(r, gemm_b_alone(d) ? "dtype_b" : "dtype_ab", "%s", ptxpack_dtype_name(PTXPACK_E4M3));
         report_text(r, "scales", "%s", gemm_scales_name(d->scales));
-        report_text(r, ".operands", ", A and B e4m3 (scales: %s)", gemm_scales_name(d->scales));
+        report_text(r, ".operands", ", %s e4m3 (scales: %s)", gemm_b_alone(d) ? "B" : "A and B",
+                    gemm_scales_name(d->scales));
     }
     report_int(r, "m", d->m);
     report_int(r, "n", d->n);
@@ -190,6 +191,11 @@ static void report_problem(plan *p)
         r,
         "problem    {dtype}{operands}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"
         "{groups}{added}");
+}
+
+static bool is_rows_by_tma(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
 }
 
 static void report_tiles(plan *p)
@@ -217,10 +223,11 @@ static void report_tiles(plan *p)
                "{threads} threads, {blocks_per_sm block} an SM");
         return;
     }
-    if (plan_method_of(p->row) == &gemm_rows_tma) {
+    if (is_rows_by_tma(p->row)) {
+        report_int(r, ".box_k", plan_method_of(p->row) == &gemm_rows_e4m3 ? 128 : 64);
         report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns, {STAGES} stages; {WARPS} warps and "
                        "the producer, "
-                       "{WARPS_N} side by side, each with {K_BOXES} x 64 k of a stage; {threads} threads");
+                       "{WARPS_N} side by side, each with {K_BOXES} x {box_k} k of a stage; {threads} threads");
         return;
     }
     report_line(r, "tiles      {BLOCK_M} x {BLOCK_N}, {tiles} of them, {STAGES} stages; {threads} threads, "
@@ -233,7 +240,7 @@ static int report_layouts(plan *p)
 {
     const void *layout;
     void       *own;
-    if (plan_method_of(p->row) == &gemm_rows || plan_method_of(p->row) == &gemm_rows_tma)
+    if (plan_method_of(p->row) == &gemm_rows || is_rows_by_tma(p->row))
         return COMMAND_OK; /* a lane loads what it multiplies, or TMA does, rows of 128 bytes: there are none */
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
@@ -262,7 +269,7 @@ static int report_plan(plan *p)
     status = report_layouts(p);
     plan_report_costs(p, &(plan_costs){.flops = gemm_problem_flops(&p->gemm),
                                        .bytes = gemm_problem_bytes(&p->gemm),
-                                       .dtype = gemm_operand_type(&p->gemm.desc),
+                                       .dtype = gemm_type(&p->gemm.desc, GEMM_A),
                                        .symbols = symbols,
                                        .symbol_count = plan_row_symbols(p->row, &p->gemm.desc, symbols)});
     gemm_problem_free(&p->gemm);

@@ -86,7 +86,10 @@ static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
     d->dtype_ab = s->dtype_ab != NULL ? ptxpack_dtype_of(s->dtype_ab) : (ptxpack_dtype)0;
     if (s->dtype_ab != NULL && d->dtype_ab != PTXPACK_E4M3 && d->dtype_ab != d->dtype)
         return REFUSE("--dtype-ab: \"%s\" is neither e4m3 nor %s", s->dtype_ab, s->dtype);
-    const bool fp8 = d->dtype_ab == PTXPACK_E4M3;
+    d->dtype_b = s->dtype_b != NULL ? ptxpack_dtype_of(s->dtype_b) : (ptxpack_dtype)0;
+    if (s->dtype_b != NULL && d->dtype_b != PTXPACK_E4M3)
+        return REFUSE("--dtype-b: \"%s\" is not e4m3", s->dtype_b);
+    const bool fp8 = gemm_type(d, GEMM_B) == PTXPACK_E4M3;
     if (s->scales != NULL && !gemm_scales_of(s->scales, &d->scales))
         return REFUSE("--scales: \"%s\" is not tensor, lines or blocks", s->scales);
     const char *of_e4m3 = s->scales != NULL    ? "scales"
@@ -94,7 +97,9 @@ static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
                           : s->scale_b != NULL ? "scale-b"
                                                : NULL;
     if (of_e4m3 != NULL && !fp8)
-        return REFUSE("--%s: only --dtype-ab e4m3 has scales", of_e4m3);
+        return REFUSE("--%s: only --dtype-ab e4m3 and --dtype-b e4m3 have scales", of_e4m3);
+    if (s->scale_a != NULL && gemm_b_alone(d))
+        return REFUSE("--scale-a: A is %s, which has no scales", s->dtype);
     return parse_order(s, "order-a", s->order_a, &d->order_a) &&
            parse_order(s, "order-b",
                        s->order_b != NULL         ? s->order_b
@@ -169,8 +174,8 @@ static bool settle(const gemm_settings *s, gemm_problem *p)
     ptxpack_gemm_desc *d = &p->desc;
     char               line[PLAN_LINE];
     d->size = sizeof *d;
-    d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k, gemm_operand_type(d));
-    d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n, gemm_operand_type(d));
+    d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k, gemm_type(d, GEMM_A));
+    d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n, gemm_type(d, GEMM_B));
     d->stride_c = d->stride_d = rounded_up(gemm_columns(d), d->dtype);
     d->batch_a = d->stride_a * (d->order_a == PTXPACK_COLUMN_MAJOR ? d->k : d->m);
     d->batch_b = d->stride_b * (d->order_b == PTXPACK_COLUMN_MAJOR ? d->n : d->k);
@@ -209,10 +214,7 @@ static uint8_t *line_of(const gemm_problem *p, int matrix, int64_t batch, int64_
     return p->matrix[matrix] + (batch * x->batch + line * x->stride) * x->element;
 }
 
-static ptxpack_dtype type_of(const gemm_problem *p, int matrix)
-{
-    return matrix <= GEMM_B ? gemm_operand_type(&p->desc) : p->desc.dtype;
-}
+static ptxpack_dtype type_of(const gemm_problem *p, int matrix) { return gemm_type(&p->desc, matrix); }
 
 static bool make_room(const gemm_settings *s, gemm_problem *p)
 {
@@ -224,7 +226,9 @@ static bool make_room(const gemm_settings *s, gemm_problem *p)
             return REFUSE("no memory for %llu bytes of %s", (unsigned long long)p->geometry.matrix[i].bytes,
                           gemm_matrix_names[i]);
     }
-    for (int i = 0; i <= GEMM_B && p->desc.dtype_ab == PTXPACK_E4M3; i++) {
+    for (int i = 0; i <= GEMM_B; i++) {
+        if (p->geometry.scale[i].bytes == 0)
+            continue;
         p->scale[i] = (float *)malloc(p->geometry.scale[i].bytes);
         if (p->scale[i] == NULL)
             return REFUSE("no memory for the scales of %s", gemm_matrix_names[i]);
@@ -259,7 +263,7 @@ static bool convert(const gemm_settings *s, const char *path, ptxpack_dtype dtyp
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
         return REFUSE("%s: its type is float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
     if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)
-        return REFUSE("%s: uint8 is read as e4m3; give --dtype-ab e4m3", path);
+        return REFUSE("%s: uint8 is read as e4m3; give --dtype-ab e4m3, or for B --dtype-b e4m3", path);
     if (array->type == NPY_U16 || array->type == NPY_F16 || array->type == NPY_U8)
         return true;
     if (array->type != NPY_F32)
@@ -371,7 +375,9 @@ static bool read_scales(const gemm_settings *s, gemm_problem *p, int matrix, con
 static bool make_scales(const gemm_settings *s, gemm_problem *p, random_state *random)
 {
     const char *const paths[] = {s->scale_a, s->scale_b};
-    for (int i = 0; i <= GEMM_B && p->scale[i] != NULL; i++) {
+    for (int i = 0; i <= GEMM_B; i++) {
+        if (p->scale[i] == NULL)
+            continue;
         if (paths[i] == NULL)
             random_scales(random, p->scale[i], p->geometry.scale[i].bytes / sizeof(float));
         else if (!read_scales(s, p, i, paths[i]))

@@ -12,8 +12,8 @@ typedef struct gemm_settings {
     const char *subcommand;           /* named in lines on stderr */
     const char *a, *b, *c, *bias, *d; /* file names; c and bias "": random; NULL: none */
     int64_t     m, n, k, batch, seed, repeat;
-    const char *order_a, *order_b, *dtype, *dtype_ab, *scales, *activation,
-        *device;                   /* dtype_ab NULL: as dtype */
+    const char *order_a, *order_b, *dtype, *dtype_ab, *dtype_b, *scales, *activation,
+        *device;                   /* dtype_ab, dtype_b NULL: as dtype */
     const char *scale_a, *scale_b; /* file names; NULL: random */
     const char *groups;            /* the rows of each group, "3,0,700"; NULL: there are none */
     double      alpha, beta;
@@ -32,6 +32,7 @@ typedef struct gemm_settings {
         {"groups", OPTION_TEXT, &(s)->groups,                                                          \
          "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},            \
         {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},  \
+        {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows"},      \
     {                                                                                                  \
         "scales", OPTION_TEXT, &(s)->scales,                                                           \
             "tensor|lines|blocks  what of e4m3 has a scale of its own (default tensor)"                \

@@ -7,8 +7,8 @@
  * any other.  No break may reach outside the tensors: a fault would end the run. */
 typedef struct breakage {
     const char *what, *file, *from, *to;
-    const char *filter; /* the cases that must notice */
-    const char *mask;   /* with it only those runs of attention whose mask's name contains it */
+    const char
+        *filter; /* the cases that must notice; after a | only those runs whose mask's name contains this */
 } breakage;
 
 /* How many there are, of all rows, or with those of rows that only a Hopper GPU runs, which come last. */

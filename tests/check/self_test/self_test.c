@@ -175,12 +175,15 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 static void run_broken(const check *c, const breakage *b, const char *folder, const bool *rows, check *run)
 {
     const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
-    *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
+    const char           *mask = strchr(b->filter, '|');
+    char                  cases[128];
+    snprintf(cases, sizeof cases, "%.*s", (int)strcspn(b->filter, "|"), b->filter);
+    *run = (check){.quick = true, .quiet = true, .filter = cases, .threads = c->threads, .seed = c->seed};
     pthread_mutex_init(&run->gpu_lock, NULL);
     pthread_mutex_init(&run->print_lock, NULL);
     run->brief = c->brief;
     run->rows = rows;
-    run->mask = b->mask;
+    run->mask = mask != NULL ? mask + 1 : NULL;
     run->first = c->gpu.emulated && b->from != NULL; /* one case that notices is enough */
     if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
         check_broken(run, b->what, run->gpu.line);
@@ -201,6 +204,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, co
     check_chain(run);
     check_split(run);
     device_close(&run->gpu);
+    run->filter = NULL;
 }
 
 /* Whether the cases noticed the break, or found nothing if there is none. */

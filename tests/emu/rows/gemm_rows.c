@@ -1,6 +1,6 @@
 /* gemm_rows.c - a product of few rows whose B is what the product before has written, on the emulated GPU: it waits for that one,
  * and a caller who says that nobody writes B (PTXPACK_LAUNCH_CONSTANT_B) is found out by the judge; A, C and bias may always be
- * the one before's. */
+ * the one before's, and so may the scales of a B of e4m3 be. */
 #include <stdlib.h>
 #include <string.h>
 #include "host/gemm/inspect.h"
@@ -16,7 +16,7 @@ enum { M = 5, N = 64, K = 1088, ELEMENTS = N * K };
 
 static device             gpu;
 static ptxpack_gemm_plan *first, *second;
-static uint64_t           x, w, y, z, workspace;
+static uint64_t           x, w, y, z, workspace, scales;
 static uint16_t           input[ELEMENTS], bits[3][M * N];
 
 /* The first product makes y [N][K] = x w; the second one z [M][N]. */
@@ -43,6 +43,7 @@ static int open_all(void **state)
     setenv("PTXPACK_EMU_SM", "90", 1);
     assert_int_equal(device_open_as(&gpu, "emu", NULL), PTXPACK_OK);
     random_normal(&random, PTXPACK_BF16, input, ELEMENTS);
+    scales = 0;
     first = plan(N, K, 64, false);
     second = plan(M, N, K, true);
     assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
@@ -75,6 +76,7 @@ static bool run(uint32_t launch, uint64_t a, uint64_t b, uint64_t c, uint16_t *o
                                       .c = c,
                                       .d = z,
                                       .workspace = workspace,
+                                      .scale_b = scales,
                                       .launch = launch};
     return device_status(&gpu, ptxpack_gemm_launch(first, &one, gpu.stream)) &&
            device_status(&gpu, ptxpack_gemm_launch(second, &two, gpu.stream)) && device_sync(&gpu) &&
@@ -100,6 +102,26 @@ TEST(a_and_c_of_the_product_before_are_waited_for_beside_a_constant_b)
 TEST(a_b_that_is_not_constant_is_noticed)
 {
     assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, w, bits[0]));
+}
+
+TEST(scales_of_the_product_before_are_waited_for)
+{
+    for (int kind = PTXPACK_SCALES_TENSOR; kind <= PTXPACK_SCALES_BLOCKS; kind++) {
+        const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                        .dtype = PTXPACK_BF16,
+                                        .m = M,
+                                        .n = N,
+                                        .k = 512,
+                                        .order_b = PTXPACK_COLUMN_MAJOR,
+                                        .scales = (ptxpack_gemm_scales)kind,
+                                        .dtype_b = PTXPACK_E4M3};
+        ptxpack_gemm_plan_free(second);
+        assert_int_equal(ptxpack_gemm_plan_create(gpu.handle, &desc, &second), PTXPACK_OK);
+        scales = y;
+        assert_true(run(0, x, w, 0, bits[0]));
+        assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[1]));
+        assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    }
 }
 
 RUN_TESTS(NULL, NULL)

@@ -24,10 +24,7 @@ typedef struct problem {
     float               *scale[2]; /* of A, of B */
 } problem;
 
-static ptxpack_dtype type_of(const problem *p, int matrix)
-{
-    return matrix <= GEMM_B ? gemm_operand_type(&p->desc) : p->desc.dtype;
-}
+static ptxpack_dtype type_of(const problem *p, int matrix) { return gemm_type(&p->desc, matrix); }
 
 static int32_t pick(random_state *random, int32_t least, int32_t most)
 {

@@ -58,7 +58,12 @@ static void malformed_fields_are_named(void **state)
     REFUSED("dtype_ab 1 is none", d.dtype_ab = PTXPACK_F16);
     REFUSED("dtype_ab 4 is none", d.dtype_ab = PTXPACK_INT8);
     REFUSED("scales 3 are none", d.dtype_ab = PTXPACK_E4M3, d.scales = (ptxpack_gemm_scales)3);
-    REFUSED("scales: only dtype_ab PTXPACK_E4M3 has any", d.scales = PTXPACK_SCALES_LINES);
+    REFUSED("scales: only PTXPACK_E4M3 has any, of dtype_ab or dtype_b", d.scales = PTXPACK_SCALES_LINES);
+    REFUSED("dtype_b 1 is none of 0, dtype and", d.dtype_b = PTXPACK_F16);
+    REFUSED("dtype_b 4 is none of 0, dtype and", d.dtype_b = PTXPACK_INT8);
+    REFUSED("dtype_b: B has 16 bits, and A", d.dtype_ab = PTXPACK_E4M3, d.dtype_b = PTXPACK_BF16);
+    REFUSED("k is 0, and scales are of blocks", d.dtype_b = PTXPACK_E4M3, d.k = 0,
+            d.scales = PTXPACK_SCALES_BLOCKS);
     REFUSED("k is 0, and scales are of blocks", d.dtype_ab = PTXPACK_E4M3, d.k = 0,
             d.scales = PTXPACK_SCALES_BLOCKS);
 }
@@ -70,6 +75,8 @@ static void strides_are_checked(void **state)
     REFUSED("stride_a: 8 is less", d.stride_a = 8);
     REFUSED("stride_a: packed, 24 is not a multiple of 16", d.dtype_ab = PTXPACK_E4M3, d.k = 24);
     REFUSED("batch_b: 1000 is not a multiple of 16", d.dtype_ab = PTXPACK_E4M3, d.batch_b = 1000,
+            d.order_b = PTXPACK_COLUMN_MAJOR);
+    REFUSED("stride_b: packed, 24 is not a multiple of 16", d.dtype_b = PTXPACK_E4M3, d.k = 24,
             d.order_b = PTXPACK_COLUMN_MAJOR);
     REFUSED("stride_b: packed, 21", d.n = 21);
     REFUSED("stride_b: 8 is less", d.order_b = PTXPACK_COLUMN_MAJOR, d.stride_b = 8);
@@ -235,7 +242,35 @@ static void scales_have_addresses(void **state)
     assert_string_equal(line, "scale_b: address 0x60004 is not a multiple of 16 bytes");
 }
 
-/* Callers that were compiled before dtype_ab and the scales were there. */
+/* A of 16 bits has no scales, and none are wanted. */
+static void b_alone_has_scales(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc    d = a_problem();
+    gemm_geometry        g;
+    char                 line[PLAN_LINE];
+    ptxpack_gemm_buffers b =
+        {.size = sizeof b, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
+    d.dtype_b = PTXPACK_E4M3;
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    d.k = 144;
+    d.n = 264;
+    d.scales = PTXPACK_SCALES_BLOCKS;
+    d.batch = 1;
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    assert_true(g.matrix[GEMM_A].element == 2 && g.matrix[GEMM_A].bytes == 2 * 40 * 144);
+    assert_true(g.matrix[GEMM_B].element == 1 && g.matrix[GEMM_B].bytes == 264 * 144);
+    assert_true(g.scale[GEMM_A].bytes == 0 && g.scale[GEMM_B].line == 2 && g.scale[GEMM_B].bytes == 4 * 3 * 2);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_E_ARG);
+    assert_string_equal(line, "scale_b is null");
+    b.scale_b = 0x60008;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_E_ARG);
+    assert_string_equal(line, "scale_b: address 0x60008 is not a multiple of 16 bytes");
+    b.scale_b = 0x60000;
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_OK);
+}
+
+/* Callers that were compiled before dtype_ab and the scales were there, or before dtype_b. */
 static void older_structs_are_taken(void **state)
 {
     (void)state;
@@ -249,49 +284,105 @@ static void older_structs_are_taken(void **state)
     d.m = 0;
     assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
     assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");
+    d.size = offsetof(ptxpack_gemm_desc, dtype_b);
+    d.dtype_b = PTXPACK_INT8; /* nor is this */
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");
     d.size--;
     assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
     assert_non_null(strstr(ptxpack_detail(handle), "desc.size"));
     ptxpack_close(handle);
 }
 
-static void expect_row_refusal(ptxpack *handle, const ptxpack_gemm_desc *d, const char *words)
+static void expect_row_refusal(ptxpack *handle, const ptxpack_gemm_desc *d, const char *id, const char *words)
 {
     char line[PLAN_LINE];
-    assert_non_null(
-        plan_row_refusal(&gemm_op, handle, NULL, d, ptxpack_variant_find("gemm_wgmma_sm90_fp8_128x256"), line));
+    assert_non_null(plan_row_refusal(&gemm_op, handle, NULL, d, ptxpack_variant_find(id), line));
     assert_string_equal(line, words);
+}
+
+/* The rows of a method that take the problem, and no others. */
+static void expect_rows(ptxpack *handle, const ptxpack_gemm_desc *d, const plan_method *method, size_t wanted)
+{
+    char                   line[PLAN_LINE];
+    size_t                 count, taken = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].op, "gemm") != 0 ||
+            plan_row_refusal(&gemm_op, handle, NULL, d, &rows[i], line) != NULL)
+            continue;
+        assert_ptr_equal(plan_method_of(&rows[i]), method);
+        taken++;
+    }
+    assert_int_equal(taken, wanted);
 }
 
 /* Which rows take e4m3, and of which problems. */
 static void e4m3_has_rows_of_its_own(void **state)
 {
     (void)state;
+    enum { ROWS = 9 };
+    static const char     id[] = "gemm_wgmma_sm90_fp8_128x256";
     ptxpack              *handle;
-    char                  line[PLAN_LINE];
     const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
     ptxpack_gemm_desc     d = a_problem();
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.dtype_ab = PTXPACK_E4M3;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-    size_t                 count, taken = 0;
-    const ptxpack_variant *rows = ptxpack_variants(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].op, "gemm") != 0)
-            continue;
-        const bool takes = plan_row_refusal(&gemm_op, handle, NULL, &d, &rows[i], line) == NULL;
-        assert_int_equal(takes, plan_method_of(&rows[i]) == &gemm_wgmma_fp8);
-        taken += takes;
-    }
-    assert_true(taken > 0);
+    expect_rows(handle, &d, &gemm_wgmma_fp8, ROWS);
     d.order_b = PTXPACK_ROW_MAJOR;
     d.n = 32;
-    expect_row_refusal(handle, &d, "order_b: takes e4m3 of a row-major A and a column-major B");
+    expect_row_refusal(handle, &d, id, "order_b: takes e4m3 of a row-major A and a column-major B");
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.n = 20;
     d.stride_c = d.stride_d = 24;
     d.batch_c = d.batch_d = 24 * d.m;
-    expect_row_refusal(handle, &d, "n is 20, no multiple of 8");
+    expect_row_refusal(handle, &d, id, "n is 20, no multiple of 8");
+    ptxpack_close(handle);
+}
+
+/* Which rows take a B of e4m3 beside an A of 16 bits, and of which problems. */
+static void b_alone_has_rows_of_its_own(void **state)
+{
+    (void)state;
+    static const char     id[] = "gemm_rows_e4m3_sm90_16x32";
+    ptxpack              *handle;
+    ptxpack_gemm_plan    *plan;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d = {.size = sizeof d,
+                               .dtype = PTXPACK_F16,
+                               .m = 8,
+                               .n = 40,
+                               .k = 384,
+                               .order_b = PTXPACK_COLUMN_MAJOR,
+                               .dtype_b = PTXPACK_E4M3};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    expect_rows(handle, &d, &gemm_rows_e4m3, 5);
+    d.m = 9;
+    expect_rows(handle, &d, &gemm_rows_e4m3, 3);
+    d.m = 17;
+    expect_rows(handle, &d, &gemm_rows_e4m3, 1);
+    expect_row_refusal(handle, &d, id, "m is 17, more than 16");
+    d.m = 33;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(handle), "dtype f16, dtype_b e4m3"));
+    assert_non_null(strstr(ptxpack_detail(handle), "m is 33, more than"));
+    d.m = 8;
+    d.k = 192;
+    expect_row_refusal(handle, &d, id, "k is 192, no multiple of 128 above 0");
+    d.k = 384;
+    d.n = 44;
+    d.stride_d = 48;
+    expect_row_refusal(handle, &d, id, "n is 44, no multiple of 8");
+    d.n = 48;
+    d.batch = 2;
+    expect_row_refusal(handle, &d, id, "batch: takes one product");
+    d.batch = 1;
+    d.order_b = PTXPACK_ROW_MAJOR;
+    expect_row_refusal(handle, &d, id, "order_a, order_b: takes A row-major and B column-major");
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    d.dtype_ab = PTXPACK_E4M3; /* of both: not a B alone */
+    expect_rows(handle, &d, &gemm_wgmma_fp8, 9);
     ptxpack_close(handle);
 }
 
@@ -472,8 +563,10 @@ int main(void)
         cmocka_unit_test(a_grid_has_its_limit),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(scales_have_addresses),
+        cmocka_unit_test(b_alone_has_scales),
         cmocka_unit_test(older_structs_are_taken),
         cmocka_unit_test(e4m3_has_rows_of_its_own),
+        cmocka_unit_test(b_alone_has_rows_of_its_own),
         cmocka_unit_test(tiles_are_as_the_hardware_has_them),
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),

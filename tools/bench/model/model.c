@@ -5,7 +5,7 @@
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
  *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
- * Weights    all layers have the same numbers, in memory of their own */
+ * Weights    all layers have the same numbers, in memory of their own; of e4m3 they are for decoding alone */
 #include "model.h"
 
 #include <stdarg.h>
@@ -121,6 +121,8 @@ static void make_weights(bench *b)
     b->weights.head = c->tied ? b->weights.embedding : numbers(b, &random, matrix, 0);
     for (int i = 0; i < c->layers; i++)
         memcpy(b->weights.layers[i], b->layer, sizeof b->layer);
+    if (b->settings->weights == PTXPACK_E4M3)
+        weights_quantise(c, &b->weights);
 }
 
 static void free_weights(bench *b)
@@ -130,6 +132,7 @@ static void free_weights(bench *b)
     free((void *)(uintptr_t)b->weights.embedding);
     free((void *)(uintptr_t)b->weights.norm);
     free(b->weights.layers);
+    free(b->weights.quantised);
     for (int i = 0; i < LAYER_TENSORS; i++)
         free((void *)(uintptr_t)b->layer[i]);
 }
@@ -333,12 +336,13 @@ static bool time_parts(bench *b, int tokens, double ms[2])
 }
 
 /* The bytes that a step of decoding must read: all weights but the embedding, and the cache. */
-static double bytes_of_step(const config *c, int batch, int context)
+static double bytes_of_step(const model *m, int batch, int context)
 {
-    double elements = (double)c->vocab * c->hidden + c->hidden;
+    const config *c = &m->config;
+    double        bytes = 2.0 * c->hidden * (c->vocab + 1);
     for (int i = 0; i < LAYER_TENSORS; i++)
-        elements += (double)c->layers * (double)weights_elements(c, i);
-    return 2 * (elements + (double)c->layers * batch * context * 2 * c->heads_kv * c->head_dim);
+        bytes += (double)c->layers * (double)(model_bytes(m, i, false) + model_bytes(m, i, true));
+    return bytes + 4 * (double)c->layers * batch * context * c->heads_kv * c->head_dim;
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------- */
@@ -348,13 +352,16 @@ static void open_table(const bench *b)
     if (b->settings->json) {
         json_text("model", b->work->shape->name);
         json_text("dtype", ptxpack_dtype_name(b->settings->dtype));
+        if (b->settings->weights != 0)
+            json_text("weights", ptxpack_dtype_name(b->settings->weights));
         json_int("seed", b->settings->seed);
         json_open("rows", '[');
     } else {
-        printf("%s, %s, pages of %d, seed %lld\n\n| | sequences | tokens of each | ms | tokens/s | of the "
+        printf("%s, %s, %spages of %d, seed %lld\n\n| | sequences | tokens of each | ms | tokens/s | of the "
                "floor |\n"
                "|---|---|---|---|---|---|\n",
-               b->work->shape->name, ptxpack_dtype_name(b->settings->dtype), (int)PAGE_ROWS,
+               b->work->shape->name, ptxpack_dtype_name(b->settings->dtype),
+               b->settings->weights != 0 ? "weights of layers e4m3, " : "", (int)PAGE_ROWS,
                (long long)b->settings->seed);
     }
 }
@@ -387,8 +394,9 @@ static bool decode_rows(bench *b)
         for (int j = 0; j < w->contexts.count; j++) {
             const int batch = w->batches.value[i], context = w->contexts.value[j],
                       prompt = context - w->steps / 2;
-            timing t = serve_random(b, batch, prompt < 2048 ? prompt : 2048, batch, prompt, w->steps + 1);
-            double floor_ms = bytes_of_step(&b->config, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
+            const int most = b->settings->weights != 0 ? QUANTISED_ROWS : 2048;
+            timing    t = serve_random(b, batch, prompt < most ? prompt : most, batch, prompt, w->steps + 1);
+            double    floor_ms = bytes_of_step(&b->model, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
             print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps, floor_ms);
         }
     return true;
@@ -414,7 +422,7 @@ int bench_model_run(device *target, const bench_settings *settings, const model_
     if (settings->json)
         json_open(NULL, '{');
     open_table(&b);
-    bool ok = decode_rows(&b) && prefill_rows(&b);
+    bool ok = decode_rows(&b) && (settings->weights != 0 || prefill_rows(&b));
     if (settings->json) {
         json_close();
         json_close();
@@ -450,6 +458,12 @@ int bench_model(const bench_settings *s)
     for (int i = 0; i < s->lengths.count; i++)
         if (s->lengths.value[i] <= STEPS / 2) {
             command_fail("bench", "--seqlen: %d is not above %d", (int)s->lengths.value[i], STEPS / 2);
+            return COMMAND_USAGE;
+        }
+    for (int i = 0; i < s->batches.count && s->weights != 0; i++)
+        if (s->batches.value[i] > QUANTISED_ROWS) {
+            command_fail("bench", "--batch: %d is more than %d, with --weights e4m3", (int)s->batches.value[i],
+                         (int)QUANTISED_ROWS);
             return COMMAND_USAGE;
         }
     if (work.prompts.count == 0)

@@ -69,6 +69,7 @@ void weights_take(const config *c, checkpoint *from, weights *out)
 {
     char name[128];
     out->experts = (const void *(*)[3])allocate((size_t)c->layers * (size_t)c->experts, sizeof *out->experts);
+    out->quantised = NULL;
     out->layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers, sizeof *out->layers);
     out->embedding = checkpoint_take(from, "model.embed_tokens.weight", c->vocab, c->hidden);
     out->norm = checkpoint_take(from, "model.norm.weight", c->hidden, 0);
@@ -89,52 +90,112 @@ void weights_take(const config *c, checkpoint *from, weights *out)
     out->dtype = checkpoint_dtype(from);
 }
 
-static uint64_t upload(model *m, const void *host, size_t elements)
+/* The codes of 16-bit elements times 2^-exponent. */
+static const uint8_t *codes_of(ptxpack_dtype dtype, int exponent)
 {
-    uint64_t to = gpu_memory(&m->device, elements * 2);
-    gpu_write(&m->device, to, host, elements * 2);
+    static uint8_t *tables[320]; /* of bf16 and f16, so many powers */
+    uint8_t       **table = &tables[exponent + 160];
+    if (*table == NULL) {
+        *table = (uint8_t *)allocate(65536, 1);
+        for (int bits = 0; bits < 65536; bits++)
+            (*table)[bits] = (uint8_t)ptxpack_from_float(PTXPACK_E4M3, ldexpf(ptxpack_to_float(dtype, (uint16_t)bits), -exponent));
+    }
+    return *table;
+}
+
+/* The scale of a row is the least power of two with which no element exceeds the 448 of e4m3: multiplying by it is exact. */
+static void quantise(const uint16_t *from, ptxpack_dtype dtype, part p, float *scales)
+{
+    uint8_t *to = (uint8_t *)(scales + p.rows);
+    for (int i = 0; i < p.rows; i++, from += p.columns, to += p.columns) {
+        int most = 0, exponent = 0;
+        for (int j = 0; j < p.columns; j++)
+            most = (from[j] & 0x7fff) > most ? from[j] & 0x7fff : most;
+        NEED(isfinite(ptxpack_to_float(dtype, (uint16_t)most)), "a row of %s has an element that is not finite", p.name);
+        frexpf(ptxpack_to_float(dtype, (uint16_t)most) / 448, &exponent);
+        const uint8_t *codes = codes_of(dtype, exponent);
+        for (int j = 0; j < p.columns; j++)
+            to[j] = codes[from[j]];
+        scales[i] = ldexpf(1, exponent);
+    }
+}
+
+static size_t scale_bytes(part p) { return p.columns != 0 ? (size_t)p.rows * sizeof(float) : 0; }
+
+void weights_quantise(const config *c, weights *w)
+{
+    size_t layer = 0;
+    for (int index = 0; index < LAYER_TENSORS; index++)
+        layer += scale_bytes(part_of(c, index)) != 0 ? scale_bytes(part_of(c, index)) + weights_elements(c, index) : 0;
+    char *at = (char *)(w->quantised = allocate((size_t)c->layers, layer));
+    for (int i = 0; i < c->layers; i++)
+        for (int index = 0; index < LAYER_TENSORS; index++) {
+            part p = part_of(c, index);
+            if (scale_bytes(p) == 0)
+                continue;
+            quantise((const uint16_t *)w->layers[i][index], w->dtype, p, (float *)at);
+            w->layers[i][index] = at + scale_bytes(p);
+            at += scale_bytes(p) + weights_elements(c, index);
+        }
+}
+
+static uint64_t upload(model *m, const void *host, size_t bytes)
+{
+    uint64_t to = gpu_memory(&m->device, bytes);
+    gpu_write(&m->device, to, host, bytes);
     return to;
 }
 
-/* The parts first .. last of a layer, one after another; 0 if the model has none of them. */
-static uint64_t upload_parts(model *m, const void *const *host, int first, int last)
+size_t model_bytes(const model *m, int index, bool scales)
+{
+    size_t bytes = m->matrices != 0 ? scale_bytes(part_of(&m->config, index)) : 0;
+    return scales ? bytes : weights_elements(&m->config, index) * (bytes != 0 ? 1 : 2);
+}
+
+/* The parts first .. last of a layer, or their scales, one after another; 0 if the model has none of them. */
+static uint64_t upload_parts(model *m, const void *const *host, int first, int last, bool scales)
 {
     size_t all = 0;
     for (int i = first; i <= last; i++)
-        all += weights_elements(&m->config, i);
-    uint64_t to = all != 0 ? gpu_memory(&m->device, all * 2) : 0, at = to;
-    for (int i = first; i <= last && all != 0; at += weights_elements(&m->config, i++) * 2)
-        gpu_write(&m->device, at, host[i], weights_elements(&m->config, i) * 2);
+        all += model_bytes(m, i, scales);
+    uint64_t to = all != 0 ? gpu_memory(&m->device, all) : 0, at = to;
+    for (int i = first; i <= last && all != 0; at += model_bytes(m, i++, scales))
+        gpu_write(&m->device, at, (const char *)host[i] - (scales ? model_bytes(m, i, true) : 0), model_bytes(m, i, scales));
     return to;
 }
 
 /* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, which is parts[1], and so on. */
-static void write_gated(model *m, uint64_t to, const void *const parts[2], size_t count)
+static void write_gated(model *m, uint64_t to, const void *const parts[2], int gate, bool scales)
 {
-    size_t   piece = count / (size_t)m->config.inner * 8 * 2, bytes = count * 2;
+    size_t   bytes = model_bytes(m, gate, scales), piece = bytes / (size_t)m->config.inner * 8, before = scales ? bytes : 0;
     char    *both = (char *)allocate(2, bytes);
     for (size_t at = 0; at < bytes; at += piece) {
-        memcpy(both + 2 * at, (const char *)parts[0] + at, piece);
-        memcpy(both + 2 * at + piece, (const char *)parts[1] + at, piece);
+        memcpy(both + 2 * at, (const char *)parts[0] - before + at, piece);
+        memcpy(both + 2 * at + piece, (const char *)parts[1] - before + at, piece);
     }
     gpu_write(&m->device, to, both, 2 * bytes);
     free(both);
 }
 
-/* The matrices of every expert, or of the one that all rows have. */
+/* The matrices of every expert, or of the one that all rows have, and their scales. */
 static void upload_mlp(model *m, const weights *w, int layer)
 {
-    uint64_t *at = m->layers[layer].part;
-    size_t    experts = m->config.experts != 0 ? (size_t)m->config.experts : 1, count = weights_elements(&m->config, GATE);
-    at[GATE] = gpu_memory(&m->device, experts * count * 4);
-    at[DOWN] = gpu_memory(&m->device, experts * count * 2);
-    for (size_t i = 0; i < experts; i++) {
-        const void *const *mlp = weights_mlp(&m->config, w, layer, (int)i);
-        write_gated(m, at[GATE] + i * count * 4, mlp, count);
-        gpu_write(&m->device, at[DOWN] + i * count * 2, mlp[2], count * 2);
+    size_t experts = m->config.experts != 0 ? (size_t)m->config.experts : 1;
+    for (int scales = 0; scales < (m->matrices != 0 ? 2 : 1); scales++) {
+        uint64_t *at = scales != 0 ? m->layers[layer].scale : m->layers[layer].part;
+        size_t    gate = model_bytes(m, GATE, scales != 0), down = model_bytes(m, DOWN, scales != 0);
+        at[GATE] = gpu_memory(&m->device, experts * gate * 2);
+        at[DOWN] = gpu_memory(&m->device, experts * down);
+        for (size_t i = 0; i < experts; i++) {
+            const void *const *mlp = weights_mlp(&m->config, w, layer, (int)i);
+            write_gated(m, at[GATE] + i * gate * 2, mlp, GATE, scales != 0);
+            gpu_write(&m->device, at[DOWN] + i * down, (const char *)mlp[2] - (scales != 0 ? down : 0), down);
+        }
     }
-    if ((count = weights_elements(&m->config, GATE_BIAS)) != 0)
-        write_gated(m, at[GATE_BIAS] = gpu_memory(&m->device, count * 4), &w->layers[layer][GATE_BIAS], count);
+    if (model_bytes(m, GATE_BIAS, false) != 0) {
+        m->layers[layer].part[GATE_BIAS] = gpu_memory(&m->device, model_bytes(m, GATE_BIAS, false) * 2);
+        write_gated(m, m->layers[layer].part[GATE_BIAS], &w->layers[layer][GATE_BIAS], GATE_BIAS, false);
+    }
 }
 
 static uint64_t upload_angles(model *m, double (*function)(double))
@@ -144,7 +205,7 @@ static uint64_t upload_angles(model *m, double (*function)(double))
     for (size_t i = 0; i < count; i++)
         ptxpack_set_element(m->dtype, table, i,
                             (float)function((double)(i / pairs) * config_frequency(&m->config, (int)(i % pairs))));
-    uint64_t to = upload(m, table, count);
+    uint64_t to = upload(m, table, count * sizeof *table);
     free(table);
     return to;
 }
@@ -153,9 +214,9 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
 {
     static const int groups[][2] = {{NORM_1, NORM_1}, {Q, V}, {Q_BIAS, V_BIAS}, {Q_NORM, Q_NORM}, {K_NORM, K_NORM}, {O, O},
                                     {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {ROUTER, ROUTER}, {DOWN_BIAS, DOWN_BIAS}};
-    size_t hidden = (size_t)c->hidden, matrix = (size_t)c->vocab * hidden;
+    size_t hidden = (size_t)c->hidden * 2, matrix = (size_t)c->vocab * hidden; /* bytes */
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
-    *m = (model){.config = *c, .limits = *l, .dtype = w->dtype};
+    *m = (model){.config = *c, .limits = *l, .dtype = w->dtype, .matrices = w->quantised != NULL ? PTXPACK_E4M3 : (ptxpack_dtype)0};
     gpu_open(&m->device);
     m->table_width = (l->length + l->page_rows - 1) / l->page_rows;
     m->vocab_stride = (c->vocab + 7) / 8 * 8;
@@ -166,8 +227,10 @@ void model_load(model *m, const config *c, const limits *l, const weights *w)
     m->sin = upload_angles(m, sin);
     m->layers = (model_layer *)allocate((size_t)c->layers, sizeof *m->layers);
     for (int i = 0; i < c->layers; i++) {
-        for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
-            m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1]);
+        for (size_t j = 0; j < sizeof groups / sizeof *groups; j++) {
+            m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1], false);
+            m->layers[i].scale[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1], true);
+        }
         upload_mlp(m, w, i);
         m->layers[i].k = gpu_memory(&m->device, cache);
         m->layers[i].v = gpu_memory(&m->device, cache);

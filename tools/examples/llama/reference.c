@@ -18,11 +18,12 @@ static double element(const pass *p, const void *array, size_t i) { return (doub
 /* y[rows] = w [rows][columns] x + bias */
 static void multiply(const pass *p, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
 {
+    bool quantised = p->w->quantised != NULL && w != p->w->head;
     for (int i = 0; i < rows; i++) {
-        double sum = bias != NULL ? element(p, bias, (size_t)i) : 0;
+        double sum = 0;
         for (int j = 0; j < columns; j++)
-            sum += element(p, w, (size_t)i * (size_t)columns + (size_t)j) * x[j];
-        y[i] = sum;
+            sum += (double)ptxpack_element(quantised ? PTXPACK_E4M3 : p->w->dtype, w, (size_t)i * (size_t)columns + (size_t)j) * x[j];
+        y[i] = sum * (quantised ? (double)((const float *)w - rows)[i] : 1) + (bias != NULL ? element(p, bias, (size_t)i) : 0);
     }
 }
 

@@ -45,23 +45,28 @@ static uint64_t on_device(const step *s, const void *member)
 }
 
 /* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
- * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  starts: of the rows of each expert, which has a w. */
-static product open_product(model *m, int rows, int n, int k, bool gated, bool residual, bool bias, uint64_t starts)
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales.
+ * starts: of the rows of each expert, which has a w. */
+static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
+                            uint64_t starts)
 {
     product           p = {.starts = starts};
     int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
     ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
-                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias, .groups = starts != 0 ? m->config.experts : 0,
-                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
+                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
+                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
+                              .groups = starts != 0 ? m->config.experts : 0, .dtype_b = of_w,
+                              .scales = of_w != 0 ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
     p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
     return p;
 }
 
-static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t bias)
+static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t scale, uint64_t bias)
 {
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
-                               .workspace = p->workspace, .group_starts = p->starts, .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
+                               .scale_b = scale, .workspace = p->workspace, .group_starts = p->starts,
+                               .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
     try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
 }
 
@@ -146,7 +151,7 @@ static void open_experts(step *s)
                                             .columns = c->hidden, .options = PTXPACK_EXPERTS_RESIDUAL};
     try_pack(&m->device, ptxpack_experts_route_plan_create(m->device.pack, &route, &s->route));
     try_pack(&m->device, ptxpack_experts_combine_plan_create(m->device.pack, &combine, &s->combine));
-    s->router_product = open_product(m, s->rows, c->experts, c->hidden, false, false, false, 0);
+    s->router_product = open_product(m, s->rows, c->experts, c->hidden, (ptxpack_dtype)0, false, false, false, 0);
     s->gather_experts = open_gather(m, all, s->rows);
     s->routes = buffer(s, s->rows, (int)route.stride);
     s->starts = buffer(s, c->experts + 1, 2), s->sources = buffer(s, all, 2), s->places = buffer(s, all, 2);
@@ -162,32 +167,32 @@ static void enqueue_experts(const step *s, const uint64_t *part)
                                              .launch = PTXPACK_LAUNCH_OVERLAP};
     ptxpack_experts_combine_buffers combine = {.size = sizeof combine, .y = s->sorted, .places = s->places, .weights = s->weights,
                                                .residual = s->x, .out = s->x, .launch = PTXPACK_LAUNCH_OVERLAP};
-    multiply(s, &s->router_product, s->routes, s->h, part[ROUTER], 0);
+    multiply(s, &s->router_product, s->routes, s->h, part[ROUTER], 0, 0);
     try_pack(&s->m->device, ptxpack_experts_route(s->route, &route, s->m->device.stream));
     gather(s, s->gather_experts, s->sorted, s->h, s->sources);
-    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0);
-    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0);
+    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0, 0);
+    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0, 0);
     try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &combine, s->m->device.stream));
 }
 
 static void enqueue_layer(const step *s, const model_layer *layer)
 {
-    const uint64_t *part = layer->part, k = s->qkv + (size_t)s->q_width * 2;
+    const uint64_t *part = layer->part, *scale = layer->scale, k = s->qkv + (size_t)s->q_width * 2;
     normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
-    multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], part[Q_BIAS]);
+    multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], scale[Q], part[Q_BIAS]);
     if (s->norm_q != NULL) {
         normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
         normalise(s, s->norm_k, k, k, part[K_NORM]);
     }
     attend(s, layer);
-    multiply(s, &s->o_product, s->x, s->o, part[O], part[O_BIAS]);
+    multiply(s, &s->o_product, s->x, s->o, part[O], scale[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
     if (s->route != NULL) {
         enqueue_experts(s, part);
         return;
     }
-    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], part[GATE_BIAS]);
-    multiply(s, &s->down_product, s->x, s->inner, part[DOWN], part[DOWN_BIAS]);
+    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], scale[GATE], part[GATE_BIAS]);
+    multiply(s, &s->down_product, s->x, s->inner, part[DOWN], scale[DOWN], part[DOWN_BIAS]);
 }
 
 static void enqueue_all(const step *s)
@@ -203,7 +208,7 @@ static void enqueue_all(const step *s)
         enqueue_layer(s, &m->layers[i]);
     normalise(s, s->norm_x, s->h, s->x, m->norm);
     gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
-    multiply(s, &s->head_product, s->logits, s->last, m->head, 0);
+    multiply(s, &s->head_product, s->logits, s->last, m->head, 0, 0);
     try_pack(d, ptxpack_sampling(s->sampling, &at, d->stream));
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
 }
@@ -251,11 +256,12 @@ step *step_open(model *m, int sequences, int rows_each)
     s->last = buffer(s, sequences, c->hidden);
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
-    s->qkv_product = open_product(m, rows, qkv, c->hidden, false, false, c->qkv_bias, 0);
-    s->o_product = open_product(m, rows, c->hidden, q, false, true, c->o_bias, 0);
-    s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, true, false, c->mlp_bias, s->starts);
-    s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, false, c->experts == 0, c->mlp_bias, s->starts);
-    s->head_product = open_product(m, sequences, c->vocab, c->hidden, false, false, false, 0);
+    const ptxpack_dtype full = (ptxpack_dtype)0;
+    s->qkv_product = open_product(m, rows, qkv, c->hidden, m->matrices, false, false, c->qkv_bias, 0);
+    s->o_product = open_product(m, rows, c->hidden, q, m->matrices, false, true, c->o_bias, 0);
+    s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, m->matrices, true, false, c->mlp_bias, s->starts);
+    s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, m->matrices, false, c->experts == 0, c->mlp_bias, s->starts);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, full, false, false, false, 0);
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
