@@ -270,7 +270,7 @@ static void b_alone_has_scales(void **state)
     assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), PTXPACK_OK);
 }
 
-/* Callers that were compiled before dtype_ab and the scales were there, or before dtype_b. */
+/* Callers that were compiled before dtype_ab and the scales were there, or before groups and dtype_b. */
 static void older_structs_are_taken(void **state)
 {
     (void)state;
@@ -284,7 +284,8 @@ static void older_structs_are_taken(void **state)
     d.m = 0;
     assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
     assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");
-    d.size = offsetof(ptxpack_gemm_desc, dtype_b);
+    d.size = offsetof(ptxpack_gemm_desc, groups);
+    d.groups = -1;
     d.dtype_b = PTXPACK_INT8; /* nor is this */
     assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
     assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");

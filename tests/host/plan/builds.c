@@ -18,7 +18,7 @@
 #include "loader/inspect.h"
 
 /* ---- the list ------------------------------------------------------------------------------------- */
-enum { ROWS = 192, MOST_BUILDS = 768 };
+enum { ROWS = 256, MOST_BUILDS = 768 };
 typedef struct row_builds {
     size_t   count;
     uint64_t digest[MOST_BUILDS];
