@@ -91,6 +91,10 @@ SMALL := $(filter-out loader/expand/% host/layout/% host/atom/% host/plan/% host
   loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC)) \
   host/layout/text.c host/layout/print_tensor.c
 $(call objects,$(SMALL)): OPTIMISED := -Os
+# Tools that wait for people, files or a device are compiled sooner with -O1: a tenth of the build's time.
+SOON := $(filter-out tools/problem/%,$(TOOLS_SRC)) $(RUNTIME_SRC) $(NCCL_SRC) \
+  $(call sources,$(addprefix tools/emu/,code decode driver machine ptx))
+$(call objects,$(SOON)): OPTIMISED := -O1
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<
