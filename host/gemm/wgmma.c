@@ -182,7 +182,7 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
         L2_BYTES = 64 /* a clock and SM */,
         FILL = 3500,
-        STORE = 3000,
+        STORE = 4000,
         EXCHANGE = 8500
     };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
