@@ -3,10 +3,10 @@
 
 Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
 
-  python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,...] [--order rr,rc,cr,cc] [--dtype bf16]
+  python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,...|sixty] [--order rr,rc,cr,cc] [--dtype bf16]
                               [--epilogue none|bias_gelu|c] [--arch sm_80] [--data randn|zero]
 
-A shape is m x n x k, or one number for all three.  An order is A's and B's: r row-major, c column-major (rc is what
+A shape is m x n x k, or one number for all three; sixty: a fixed set of so many.  An order is A's and B's: r row-major, c column-major (rc is what
 torch.nn.functional.linear multiplies).  FLOPs = 2 m n k; GB/s are of A, B and D, once each, by ptxpack.
 cuBLAS is torch.matmul into a given output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.  Every kernel that can take
 a problem is timed by `ptxpack bench gemm --kernel all`.
@@ -31,6 +31,16 @@ import torch.nn.functional as functional
 DTYPES = {"f16": (1, torch.float16), "bf16": (2, torch.bfloat16)}
 SHAPES = ("4096", "8192", "2048", "1024", "4096x14336x4096", "4096x4096x14336", "16384x2048x2048", "8192x8192x1024",
           "512x8192x8192")
+# Squares, those of Llama 3 8B and 70B, thin k, odd sizes, few tiles of long k: written down before anything was tuned to them.
+SIXTY = tuple("""
+256 512 768 1024 1536 2048 2560 3072 4096 5120 6144 8192 10240 12288 16384
+128x6144x4096 128x4096x4096 128x28672x4096 128x4096x14336 512x6144x4096 512x4096x4096 512x28672x4096 512x4096x14336
+2048x6144x4096 2048x4096x4096 2048x28672x4096 2048x4096x14336 8192x6144x4096 8192x4096x4096 8192x28672x4096 8192x4096x14336
+512x10240x8192 512x8192x8192 512x57344x8192 512x8192x28672 4096x10240x8192 4096x8192x8192 4096x57344x8192 4096x8192x28672
+4096x4096x64 4096x4096x128 4096x4096x256 4096x4096x512 8192x8192x64 8192x8192x256 16384x4096x128
+1000 3000 5000 7000x3000x2000 4104 1032x5128x3080 1288x2568x5128
+512x512x16384 1024x1024x16384 256x4096x16384 128x8192x8192 2048x512x8192 512x2048x8192 256x256x65536
+""".split())
 NONE, GELU = 0, 2
 L2_BYTES = 128 << 20  # sets of inputs together: more than any L2 cache
 
@@ -236,7 +246,7 @@ def shape_of(text):
 def table(pack, options):
     print("| m | n | k | order | row | ptxpack | cuBLAS | ptxpack/cuBLAS | GB/s |\n|" + "---|" * 9)
     results = []
-    for text in options.shape:
+    for text in SIXTY if options.shape == ["sixty"] else options.shape:
         for order in options.order:
             shape = shape_of(text)
             r = problem(pack, shape, order, options)
