@@ -224,9 +224,10 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
         printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
     } else {
         check run;
-        /* What appends to a cache runs before the rows of attention, too, which do not include it. */
-        const bool everywhere = b->from == NULL || strncmp(b->file, "kv_cache/", strlen("kv_cache/")) == 0;
-        bool      *rows = everywhere ? NULL : reached_rows(ptx_dir, b->file);
+        /* Appends run before rows of attention, and chains have several kernels: rows that do not include the file. */
+        const bool everywhere = b->from == NULL || strncmp(b->file, "kv_cache/", strlen("kv_cache/")) == 0 ||
+                                strncmp(b->filter, "chain", strlen("chain")) == 0;
+        bool *rows = everywhere ? NULL : reached_rows(ptx_dir, b->file);
         run_broken(c, b, folder, rows, &run);
         free(rows);
         int  passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
