@@ -152,7 +152,7 @@ static void print_array(const report_item *open)
 /* `format` is the conversion that printf is to use, without the '%'; "" stands for the usual one. */
 static void print_value(const report_item *item, const char *format)
 {
-    char conversion[24];
+    char conversion[32]; /* more than a format of 24, which callers have */
     int  plain = (int)strcspn(format, "dsg");
     switch (item->kind) {
     case ITEM_INT:
