@@ -6,12 +6,12 @@
 # The checker on the emulated driver has PTXPACK_TEST_SEED as its seed, or a fixed one, so that a failure is the commit's and comes
 # again; on a GPU the seed differs from run to run.
 # The last line is "N passed, N failed, N skipped"; exit status 1 if anything failed.
-if [ "$1" = --one ]; then # NAME COMMAND...: run one, and say what came of it
-    name=$2
-    shift 2
+if [ "$1" = --one ]; then # "NAME COMMAND": run one, and say what came of it
+    name=${2%% *}
+    command=${2#* } # a line of shell, with quotes of its own
     log=$PTXPACK_TEST_LOGS/$(echo "$name" | tr / -).log
     started=$(date +%s.%N)
-    sh -c "$*" >"$log" 2>&1
+    sh -c "$command" >"$log" 2>&1
     status=$?
     took=$(echo "$(date +%s.%N) $started" | awk '{printf "%.1f", $1 - $2}')
     case $status in
@@ -70,9 +70,9 @@ long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/s
 {
     jobs "$@" | grep -E "^($long) "
     jobs "$@" | grep -vE "^($long|loader/generations) "
-} | xargs -d '\n' -P "$(nproc)" -I '{}' sh -c 'exec sh tests/run.sh --one {}'
+} | xargs -d '\n' -P "$(nproc)" -I '{}' sh tests/run.sh --one '{}'
 case " $* " in
-*" loader/generations "*) sh tests/run.sh --one loader/generations "$build/tests/loader-generations" ;;
+*" loader/generations "*) sh tests/run.sh --one "loader/generations $build/tests/loader-generations" ;;
 esac
 
 results=$PTXPACK_TEST_LOGS/results
