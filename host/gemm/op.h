@@ -1,7 +1,7 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
  * mma.c has the methods of the rows of ptx/gemm/mma.ptx and mma_groups.ptx, wgmma.c those of ptx/gemm/wgmma.ptx,
- * wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, rows_e4m3.ptx and rows.ptx,
+ * wgmma_parts.ptx, wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, rows_e4m3.ptx and rows.ptx,
  * which come first: for few rows. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
@@ -16,6 +16,7 @@ typedef union gemm_arguments {
     gemm_mma_groups_arguments   mma_groups;
     gemm_wgmma_arguments        wgmma;
     gemm_wgmma_fp8_arguments    wgmma_fp8;
+    gemm_wgmma_parts_arguments  wgmma_parts;
     gemm_wgmma_groups_arguments wgmma_groups;
     gemm_rows_arguments         rows;
     gemm_rows_tma_arguments     rows_tma;
@@ -29,7 +30,8 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma, gemm_rows_e4m3;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_parts, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma,
+    gemm_rows_e4m3;
 extern const plan_method gemm_mma_groups, gemm_wgmma_groups; /* of products of groups of rows */
 extern const plan_struct gemm_desc_struct;
 

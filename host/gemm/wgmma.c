@@ -1,5 +1,5 @@
-/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx, for A and B of e4m3 of ptx/gemm/wgmma_fp8.ptx, and for groups of
- * rows of ptx/gemm/wgmma_groups.ptx. */
+/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx, for tiles that fill the GPU badly of ptx/gemm/wgmma_parts.ptx, for A and
+ * B of e4m3 of ptx/gemm/wgmma_fp8.ptx, and for groups of rows of ptx/gemm/wgmma_groups.ptx. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -157,10 +157,15 @@ static const char *refusal_groups(const plan_problem *problem, const ptxpack_var
 static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
 /* As many clusters as the GPU holds. */
+static int64_t clusters_held(const ptxpack_variant *row, const tile_counts *t, int sm_count)
+{
+    const int64_t held = sms_of(sm_count) * row->blocks_per_sm / t->cluster;
+    return held > 0 ? held : 1;
+}
+
 static int64_t clusters_at_once(const ptxpack_variant *row, const tile_counts *t, int sm_count)
 {
-    int64_t held = sms_of(sm_count) * row->blocks_per_sm / t->cluster;
-    held = held > 0 ? held : 1;
+    const int64_t held = clusters_held(row, t, sm_count);
     return held < t->total ? held : t->total;
 }
 
@@ -170,26 +175,93 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
     return ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? t->total : clusters_at_once(row, t, sm_count);
 }
 
-/* ---- the cost ----------------------------------------------------------------------------------------- */
-/* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile
- * is that of its blocks of k plus the work that does not overlap with the next tile.  A block of k, 128 bytes, needs
- * block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs
- * are busy.  It also needs its bytes from L2, some of which the blocks of the cluster share.  The blocks of one
- * SM share both. */
-static double cost(const plan_problem *problem, const ptxpack_variant *row)
+/* ---- blocks of k -------------------------------------------------------------------------------------- */
+/* Clocks that a block of k takes, 128 bytes of it, while `busy` of the GPU's SMs work.  It needs block_m block_n 128 / 4096 clocks of
+ * the tensor cores, for which e4m3 is twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs are busy.  It also
+ * needs its bytes from L2, some of which the blocks of a cluster share; lines that do not all begin at a sector of L2 come slower. */
+static double block_clocks(const plan_problem *problem, const ptxpack_variant *row, double busy)
 {
     enum {
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
         L2_BYTES = 64 /* a clock and SM */,
-        FILL = 3500,
-        STORE = 4000,
-        EXCHANGE = 8500
+        ODD_BYTES = 40 /* the same of such lines */,
+        ODD_BYTES_ALL = 3300 /* of all SMs together */,
+        SECTOR = 32
     };
+    const gemm_geometry *g = (const gemm_geometry *)problem->geometry;
+    const double         m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    const double         n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const double         lines[] = {m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1),
+                                    n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1)};
+    const double         arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100 /
+                              (double)ptxpack_variant_parameter(row, "SPEED", 100);
+    const double odd = ODD_BYTES_ALL / busy < ODD_BYTES ? ODD_BYTES_ALL / busy : ODD_BYTES;
+    double       copies = 0;
+    for (int i = GEMM_A; i <= GEMM_B; i++) {
+        const gemm_matrix *x = &g->matrix[i];
+        copies += lines[i] * TILE_BOX_ROW / (x->stride * x->element % SECTOR == 0 ? L2_BYTES : odd);
+    }
+    return arithmetic > copies ? arithmetic : copies;
+}
+
+/* ---- parts of tiles ----------------------------------------------------------------------------------- */
+/* What is cut, and what that brings.  Tiles are those of clusters. */
+typedef struct cut_counts {
+    int64_t tiles;  /* that are cut: the last ones, which do not fill a round */
+    int64_t parts;  /* of each of them */
+    int64_t blocks; /* of k, of a part */
+    double  saved;  /* clocks that the blocks of k of the last round take less */
+    double  added;  /* clocks for the sums of parts */
+} cut_counts;
+
+/* Each row of these has one block for each SM.  A part's sums go to memory; the block that comes last to a tile reads those of all its parts, one after the other. */
+static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
+{
+    enum { MOST = 64, WRITE = 16 /* sums a clock */, ADD = 40, LATENCY = 1300, ARRIVAL = 4000 };
+    const double  sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
+                                 ptxpack_variant_parameter(row, "BLOCK_N", 1));
+    const int64_t held = clusters_held(row, t, problem->sm_count), rest = t->total % held;
+    const double  whole = rest > 0
+                              ? (double)t->k_blocks * block_clocks(problem, row, (double)(rest * t->cluster))
+                              : 0;
+    cut_counts    best = {0};
+    for (int64_t parts = 2; rest > 0 && parts <= MOST && parts <= t->k_blocks; parts++) {
+        const int64_t blocks = divided_up(t->k_blocks, parts), pieces = rest * parts;
+        const double  rounds = (double)divided_up(pieces, held);
+        const double block = block_clocks(problem, row, (double)((pieces < held ? pieces : held) * t->cluster));
+        const double saved = whole - rounds * (double)blocks * block;
+        const double added = ARRIVAL + rounds * sums / WRITE + (double)parts * (LATENCY + sums / ADD);
+        if (saved - added > best.saved - best.added && divided_up(t->k_blocks, blocks) == parts)
+            best = (cut_counts){rest, parts, blocks, saved, added};
+    }
+    return best;
+}
+
+static const char *refusal_parts(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    if (!((const ptxpack_gemm_desc *)problem->desc)->has_c)
+        return refusal(problem, row, line);
+    snprintf(line, PLAN_LINE, "has_c: takes no C");
+    return line;
+}
+
+/* ---- the cost ----------------------------------------------------------------------------------------- */
+/* Clocks in which memory brings A and B, once each. */
+static double memory_clocks(const plan_problem *problem)
+{
+    enum { MEMORY_BYTES = 16 /* a clock and SM */ };
+    const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / (double)sms_of(problem->sm_count);
+}
+
+/* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
+ * k plus the work that does not overlap with the next tile.  The blocks of one SM share both. */
+static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, const cut_counts *cut)
+{
+    enum { FILL = 3500, STORE = 4000, EXCHANGE = 2600 /* with each of the blocks that share k */ };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
     double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    double      cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
-    double      cluster_n = (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1);
-    double      speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
+    double      cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
     int         sm_count = problem->sm_count;
     tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
                                 (const gemm_geometry *)problem->geometry);
@@ -198,12 +270,26 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
         places -= places / 10; /* the rest of a group of SMs does not hold a whole cluster */
     int64_t held = places < 1 ? 1 : places < t.total ? places : t.total;
     double  rounds = (double)divided_up(t.total, held);
-    double  bytes = TILE_BOX_ROW * (m / cluster_n + n / cluster_m);
     double  share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double  arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
-    double  block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
-    double  exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
-    return FILL + rounds * ((double)t.k_blocks * block + exchange + STORE * m * n / (128 * 256));
+    double  busy = (double)(held * t.cluster) / share;
+    double  blocks = rounds * (double)t.k_blocks * share * block_clocks(problem, row, busy) - cut->saved;
+    double  exchange = cluster_k > 1 ? EXCHANGE * cluster_k : 0, memory = memory_clocks(problem);
+    return FILL + (blocks > memory ? blocks : memory) + rounds * (exchange + STORE * m * n / (128 * 256)) +
+           cut->added;
+}
+
+static double cost(const plan_problem *problem, const ptxpack_variant *row)
+{
+    const cut_counts none = {0};
+    return cost_cut(problem, row, &none);
+}
+
+static double cost_parts(const plan_problem *problem, const ptxpack_variant *row)
+{
+    const tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
+                                      (const gemm_geometry *)problem->geometry);
+    const cut_counts  cut = cut_tiles(problem, row, &t);
+    return cost_cut(problem, row, &cut);
 }
 
 /* The same with as many tiles as groups of any size have.  What is read from memory is the B of a group, once: its tiles share the
@@ -348,6 +434,42 @@ static ptxpack_status address_groups(const plan_head *head, const void *buffers,
     return address(head, buffers, arguments, grid);
 }
 
+static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                                 plan_head *head)
+{
+    enum { COUNTER = 4, ALIGNMENT = 16, WARPGROUP = 4 };
+    const tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
+                                      (const gemm_geometry *)problem->geometry);
+    const cut_counts  cut = cut_tiles(problem, row, &t);
+    const int64_t     m = ptxpack_variant_parameter(row, "BLOCK_M", 1),
+                  n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const int64_t counters = cut.tiles * t.cluster * ptxpack_variant_parameter(row, "WARPGROUPS", 1) *
+                             WARPGROUP * COUNTER;
+    const int64_t               held = sms_of(problem->sm_count) * row->blocks_per_sm;
+    gemm_wgmma_parts_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_parts;
+    const ptxpack_status        status = fill(problem, row, layout, head);
+    a->whole_tiles = (int32_t)(t.total - cut.tiles);
+    a->cut_tiles = (int32_t)cut.tiles;
+    a->tile_parts = (int32_t)cut.parts;
+    a->part_blocks = (int32_t)cut.blocks;
+    a->tiles_total = (int32_t)(t.total + cut.tiles * (cut.parts - 1));
+    if (cut.tiles == 0)
+        return status;
+    head->grid[0] = (uint32_t)((a->tiles_total < held ? a->tiles_total : held) * t.cluster);
+    head->counters = (uint64_t)divided_up(counters, ALIGNMENT) * ALIGNMENT;
+    head->workspace = head->counters + (uint64_t)(cut.tiles * t.cluster * cut.parts * m * n) * sizeof(float);
+    return status;
+}
+
+static ptxpack_status address_parts(const plan_head *head, const void *buffers, void *arguments,
+                                    uint32_t grid[3])
+{
+    gemm_wgmma_parts_arguments *a = (gemm_wgmma_parts_arguments *)arguments;
+    a->counters = ((const ptxpack_gemm_buffers *)buffers)->workspace;
+    a->parts = a->counters + head->counters;
+    return address(head, buffers, arguments, grid);
+}
+
 static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 {
     return ptxpack_gemm_wgmma_layout(row, (gemm_wgmma_layout *)layout);
@@ -369,6 +491,8 @@ static size_t corners_groups_of(const ptxpack_variant *row)
 
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
 static const argument_field fields_fp8[] = ARGUMENT_FIELDS(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
+static const argument_field fields_parts[] = ARGUMENT_FIELDS(GEMM_WGMMA_PARTS_ARGUMENTS,
+                                                             gemm_wgmma_parts_arguments);
 static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_WGMMA_GROUPS_ARGUMENTS,
                                                               gemm_wgmma_groups_arguments);
 const plan_method           gemm_wgmma = {
@@ -386,6 +510,23 @@ const plan_method           gemm_wgmma = {
               .corners = gemm_corners,
               .corner_count = GEMM_CORNERS,
               .corners_of = corners_of,
+};
+const plan_method gemm_wgmma_parts = {
+    .file = "gemm/wgmma_parts.ptx",
+    .beside = &gemm_wgmma,
+    .fields = fields_parts,
+    .field_count = sizeof fields_parts / sizeof fields_parts[0],
+    .argument_bytes = sizeof(gemm_wgmma_parts_arguments),
+    .layout_bytes = sizeof(gemm_wgmma_layout),
+    .derive = derive,
+    .refusal = refusal_parts,
+    .cost = cost_parts,
+    .symbols = symbols,
+    .fill = fill_parts,
+    .address = address_parts,
+    .corners = gemm_groups_corners,
+    .corner_count = GEMM_GROUPS_CORNERS,
+    .corners_of = corners_groups_of,
 };
 const plan_method gemm_wgmma_fp8 = {
     .file = "gemm/wgmma_fp8.ptx",

@@ -51,9 +51,9 @@ const char *plan_refusal(const plan_problem *p, const ptxpack_variant *row, char
  * there is one behind each for a method that yields to it. */
 static size_t rank_of(const plan_problem *p, const ptxpack_variant *row)
 {
-    const plan_method *method = plan_method_of(row);
+    const plan_method *method = plan_method_of(row), *place = plan_method_place(method);
     size_t             rank = 0;
-    while (p->op->by_method && p->op->methods[rank] != method)
+    while (p->op->by_method && p->op->methods[rank] != place)
         rank++;
     const size_t behind = method->yields != NULL ? method->yields(p) : 0;
     return 2 * rank + (behind > 0 ? 2 * behind + 1 : 0);

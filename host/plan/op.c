@@ -29,6 +29,11 @@ const plan_method *plan_method_of(const ptxpack_variant *row)
     return NULL;
 }
 
+const plan_method *plan_method_place(const plan_method *method)
+{
+    return method != NULL && method->beside != NULL ? method->beside : method;
+}
+
 bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype)
 {
     if (ptxpack_variant_parameter(row, "FP8", 0) != 0)

@@ -69,6 +69,8 @@ typedef struct plan_head {
 
 struct plan_method {
     const char *file; /* of its rows in kernels.def */
+    const plan_method *
+        beside; /* another one, in whose place among the methods its rows compete with that one's; NULL: in its own */
     bool
         ordered; /* among its rows with one HEAD_DIM, the first that can be taken is the best for any problem */
     const argument_field *fields; /* of the .param struct */
@@ -139,6 +141,8 @@ struct plan_op {
 /* NULL: no plan uses such rows. */
 const plan_op     *plan_op_of(const ptxpack_variant *row);
 const plan_method *plan_method_of(const ptxpack_variant *row);
+/* The method in whose place among those of the operation this one's rows compete. */
+const plan_method *plan_method_place(const plan_method *method);
 /* Whether a row is for elements of this type. */
 bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype);
 /* The layouts that the row's method derives from it; they are kept as long as the process lives.  For a row

@@ -55,14 +55,14 @@ static void report_candidates(plan *p)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    const plan_method     *method = plan_method_of(p->row);
+    const plan_method     *method = plan_method_place(plan_method_of(p->row));
     report                *r = &p->out;
     r->late = true;
     report_line(r, "choice     estimated cost, of rows of one kernel");
     report_open(r, "candidates", '[');
     for (size_t i = 0; i < count; i++) {
         char line[PLAN_LINE];
-        if (plan_method_of(&rows[i]) != method)
+        if (plan_method_place(plan_method_of(&rows[i])) != method)
             continue;
         const char *why = plan_row_refusal(&gemm_op, p->handle, NULL, &p->gemm.desc, &rows[i], line);
         report_open(r, NULL, '{');

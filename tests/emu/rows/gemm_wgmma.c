@@ -1,4 +1,4 @@
-/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx and wgmma_fp8.ptx on the emulated GPU: problems of random extents, orders,
+/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx, wgmma_parts.ptx and wgmma_fp8.ptx on the emulated GPU: problems of random extents, orders,
  * strides, batches and epilogues run twice on six SMs, so that a cluster has several tiles, some of which lie
  * beyond the matrix.  The emulated driver finds waits that never end, and races; every element is verified, and
  * the bytes between the elements of D must not change.  Also, one block of ptx/gemm/mma.ptx runs on lines of
@@ -56,6 +56,14 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
         d->order_a = PTXPACK_ROW_MAJOR;
         d->order_b = PTXPACK_COLUMN_MAJOR;
         d->k += d->k == 0;
+    }
+    if (plan_method_of(row) == &gemm_wgmma_parts) {
+        d->has_c = false;
+        if (pick(random, 0, 3) != 0) { /* a k that is worth cutting, and sometimes whole tiles, too */
+            d->m = pick(random, 1, 2 * m);
+            d->n = pick(random, 1, n / 2);
+            d->k = pick(random, 2000, 3500);
+        }
     }
     if (d->dtype_ab != 0 || pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
         d->n = (d->n + 7) / 8 * 8;
@@ -323,7 +331,8 @@ int main(int argc, char **argv)
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;
     for (size_t i = 0; i < count; i++)
-        if ((plan_method_of(&rows[i]) == &gemm_wgmma || plan_method_of(&rows[i]) == &gemm_wgmma_fp8) &&
+        if ((plan_method_of(&rows[i]) == &gemm_wgmma || plan_method_of(&rows[i]) == &gemm_wgmma_parts ||
+             plan_method_of(&rows[i]) == &gemm_wgmma_fp8) &&
             (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
             tested++;
             failed += !test_row(&dev, &rows[i], &random, problems);

@@ -400,7 +400,8 @@ static void for_every_row(void (*test)(const row_case *))
     for (size_t i = 0; i < count; i++) {
         static row_case    c;
         const plan_method *method = plan_method_of(&rows[i]);
-        if (method != &gemm_wgmma && method != &gemm_wgmma_fp8 && method != &gemm_wgmma_groups)
+        if (method != &gemm_wgmma && method != &gemm_wgmma_parts && method != &gemm_wgmma_fp8 &&
+            method != &gemm_wgmma_groups)
             continue;
         c.row = &rows[i];
         if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)
