@@ -196,8 +196,8 @@ static void settle(options *o, const config *c)
     l->pages = l->pages != 0 ? l->pages : l->slots * width;
     l->chunk = l->chunk < l->length ? l->chunk : l->length;
     l->chunk = o->quantised && l->chunk > QUANTISED_ROWS ? QUANTISED_ROWS : l->chunk;
-    NEED(!o->quantised || l->gpus == 1, "--weights e4m3: its products have up to %d rows, which --gpus %d does not shard", QUANTISED_ROWS,
-         l->gpus);
+    NEED(!o->quantised || l->gpus == 1, "--weights e4m3: its products have up to %d rows, which --gpus %d does not shard",
+         QUANTISED_ROWS, l->gpus);
     NEED(!o->quantised || l->slots <= QUANTISED_ROWS, "--weights e4m3: %d slots are more than %d", l->slots, QUANTISED_ROWS);
     NEED(l->pages >= width, "%d pages are fewer than the %d of the longest sequence", l->pages, width);
 }
@@ -276,8 +276,8 @@ static void run(options *o, const config *c, weights *w)
     if (o->logits != NULL)
         write_logits(o, &m);
     if (o->time)
-        fprintf(stderr, "prefill: %d tokens (%d sharded) in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n", t.prefill_tokens,
-                t.sharded_tokens, t.prefill_ms, t.decode_tokens, t.decode_steps, t.decode_steps != 0 ? t.decode_ms / t.decode_steps : 0, t.most_at_once);
+        fprintf(stderr, "prefill: %d tokens (%d sharded) in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n",
+                t.prefill_tokens, t.sharded_tokens, t.prefill_ms, t.decode_tokens, t.decode_steps, t.decode_steps != 0 ? t.decode_ms / t.decode_steps : 0, t.most_at_once);
     if (o->verify)
         verify(o, &m, w);
     shards_close(m.shards);
