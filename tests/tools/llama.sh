@@ -1,7 +1,7 @@
 #!/bin/sh
 # llama.sh - tools/examples/llama: builds by its Makefile; tiny models of each family, whose checkpoints are written here, agree with
 # double precision, with recorded logits of Hugging Face transformers, and with transformers itself where $PTXPACK_TEST_PYTHON,
-# else python3, has it; sequences join and leave; sampling; what is malformed is refused; a broken kernel is detected.
+# else python3, has it; sequences join and leave; several GPUs; sampling; what is malformed is refused; a broken kernel is detected.
 # All on the emulated driver.
 # Usage: llama.sh [BUILD]
 cd "$(dirname "$0")/../.." || exit 1
@@ -94,6 +94,42 @@ grep -q 'k is 64, no multiple of 128' "$work/out" || fail "--weights e4m3 of 64 
 "$LLAMA" "$work/llama-wide" --weights e4m3 --prompt 1 --slots 33 >"$work/out" 2>&1 && fail "33 slots with --weights e4m3"
 grep -q '33 slots are more than 32' "$work/out" || fail "33 slots with --weights e4m3: $(cat "$work/out")"
 
+# ---- several GPUs --------------------------------------------------------------------------------------------
+# The tokens are those of one GPU, whatever pages there are: the first prompt comes again when others have left theirs.
+mixed="--prompt $long --prompt 7,8 --prompt 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --prompt $long --slots 2 --page 8 --new 4"
+llama mistral $mixed
+cp "$work/out" "$work/one"
+export PTXPACK_EMU_DEVICES=3
+llama mistral $mixed --gpus 2 --share 8 --verify --time
+verified 16
+cmp -s "$work/one" "$work/out" || fail "--gpus 2 draws other tokens: $(diff "$work/one" "$work/out")"
+grep -q '^prefill: 109 tokens (107 sharded)' "$work/err" || fail "--share 8: $(cat "$work/err")"
+llama qwen3_moe --prompt 1,2,3,4,5,6,7,8,9 --new 3
+cp "$work/out" "$work/one"
+export PTXPACK_EMU_DELAY=2
+llama qwen3_moe --prompt 1,2,3,4,5,6,7,8,9 --gpus 2 --share 4 --new 3 --verify --time
+verified 3
+cmp -s "$work/one" "$work/out" || fail "--gpus 2 with experts draws other tokens: $(diff "$work/one" "$work/out")"
+unset PTXPACK_EMU_DELAY
+grep -q '(9 sharded)' "$work/err" || fail "--share 4: $(cat "$work/err")"
+llama llama --prompt "$long" --gpus 3 --share 15 --new 3 --verify --time
+verified 3
+grep -q '(45 sharded)' "$work/err" || fail "--share 15: $(cat "$work/err")"
+llama llama --prompt "$long" --gpus 2 --share 23 --new 1 --time
+grep -q '(0 sharded)' "$work/err" || fail "--share 23: $(cat "$work/err")"
+# refused_gpus PATTERN ARGUMENT...: status 1 and one line
+refused_gpus() {
+    pattern=$1
+    shift
+    "$LLAMA" "$work/llama" --prompt 1,2,3 "$@" >"$work/out" 2>&1
+    [ $? = 1 ] && [ "$(wc -l <"$work/out")" = 1 ] && grep -q -- "$pattern" "$work/out" || fail "$*: $(cat "$work/out")"
+}
+refused_gpus '--gpus 4: the driver sees 3' --gpus 4
+refused_gpus '--weights e4m3: .* --gpus 2' --gpus 2 --weights e4m3
+export PTXPACK_EMU_FAULT=no-peers
+refused_gpus '--gpus 2: GPU 0 cannot read the memory of GPU 1' --gpus 2
+unset PTXPACK_EMU_DEVICES PTXPACK_EMU_FAULT
+
 # ---- sequences join and leave ------------------------------------------------------------------------------
 # Five sequences, three slots, pages for two long ones: the graph of a step is the same all the time.
 five="--prompt $long --prompt 7,8 --prompt 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 --prompt 9 --prompt 250,0"
@@ -180,7 +216,7 @@ make -C "$work/program" -B CFLAGS="-O1 -g $sanitized" PTXPACK_CFLAGS="-I$build/i
     skip "the compiler has no sanitizers: malformed files are read without"
     make -C "$work/program" -B PTXPACK_CFLAGS="-I$build/include" PTXPACK_LIBS="$build/libptxpack.so -Wl,-rpath,$work/lib" >"$work/log" 2>&1
 }
-for option in "--new 1.5" "--new 0" "--slots x" "--top-p 2" "--seed" "--weights q4"; do
+for option in "--new 1.5" "--new 0" "--slots x" "--top-p 2" "--seed" "--weights q4" "--gpus 0" "--gpus 1.5" "--share 1"; do
     "$LLAMA" "$work/llama" --prompt 1 $option >"$work/out" 2>&1
     [ $? = 2 ] && head -n 1 "$work/out" | grep -q -- "^llama: ${option%% *} " || fail "$option: $(head -n 1 "$work/out")"
 done

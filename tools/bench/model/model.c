@@ -159,7 +159,7 @@ static void load(bench *b)
                    .length = length};
     b->config = config_of(w->shape, length);
     make_weights(b);
-    model_load(&b->model, &b->config, &room, &b->weights);
+    model_load(&b->model, &b->config, &room, &b->weights, 0);
 }
 
 static timing serve_random(bench *b, int slots, int chunk, int count, int prompt, int drawn)

@@ -49,19 +49,24 @@ typedef struct config {
 void   config_read(const char *folder, config *c);
 double config_frequency(const config *c, int pair); /* of a rotary pair, in radians a position */
 
-/* ---- gpu.c: the driver's calls, and memory, which goes with the context ------------------------------------------------- */
+/* ---- gpu.c: the driver's calls, and memory, which goes with gpu_close ----------------------------------------------------- */
 typedef struct gpu {
     ptxpack                     *pack;
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
+    struct gpu_piece            *pieces; /* what was allocated, the last one first */
 } gpu;
-void     gpu_open(gpu *d);
+void     gpu_open(gpu *d, int device); /* a context that is current is its context, whatever the device */
 void     gpu_close(gpu *d);
+void     gpu_enter(const gpu *d);           /* the calls below are for the GPU that was opened or entered last */
+void     gpu_need(const gpu *d, int count); /* dies unless there are so many GPUs, and each can read the memory of the others */
+void     gpu_release(gpu *d, struct gpu_piece *kept); /* frees what was allocated after `kept`, a former value of d->pieces */
 void     try_pack(const gpu *d, ptxpack_status status);
 void     try_cuda(const gpu *d, ptxpack_cu_result result, const char *what);
 uint64_t gpu_memory(gpu *d, size_t bytes); /* zeros */
 void    *gpu_pinned(gpu *d, size_t bytes); /* of the host, zeros */
 void     gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes);
+void     gpu_send(const gpu *d, uint64_t from, const gpu *other, uint64_t to, size_t bytes); /* in the stream of d */
 
 /* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
 enum { /* of a layer; those that share an input are neighbours */
@@ -83,8 +88,8 @@ const void *const *weights_mlp(const config *c, const weights *w, int layer, int
 typedef struct model_layer { /* parts with one input are one matrix, at the first one's address, experts follow each other; 0: none */
     uint64_t part[LAYER_TENSORS], scale[LAYER_TENSORS], k, v; /* scale: of the rows of a quantised one; k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
-typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence */
-    int slots, chunk, page_rows, pages, length;
+typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence; GPUs, and the fewest tokens of each */
+    int slots, chunk, page_rows, pages, length, gpus, share;
 } limits;
 typedef struct model {
     config        config;
@@ -94,9 +99,10 @@ typedef struct model {
     uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
     model_layer  *layers;
     int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */
+    struct shards *shards; /* NULL: prompts are prefilled here alone */
 } model;
 enum { QUANTISED_ROWS = 32 /* of a product of 16 bits and e4m3 */ };
-void   model_load(model *m, const config *c, const limits *l, const weights *w);
+void   model_load(model *m, const config *c, const limits *l, const weights *w, int device);
 size_t model_bytes(const model *m, int index, bool scales); /* of a layer's part on the device, or of its scales */
 void   model_free(model *m);
 
@@ -114,6 +120,25 @@ void               step_close(step *s);
 struct step_input *step_input(step *s);
 const int32_t     *step_run(step *s); /* launches, waits, and returns a token for each sequence */
 void               step_logits(const step *s, int sequence, uint16_t *row); /* of the last run */
+/* The same of one sequence without a graph and without its attention, which is the caller's.  These enqueue its parts: */
+step          *step_open_parts(model *m, int rows);
+void           step_begin(const step *s);                          /* the input */
+void           step_before(const step *s, const model_layer *layer); /* up to q, k and v, not rotated yet */
+void           step_after(const step *s, const model_layer *layer);  /* from o on */
+const int32_t *step_end(const step *s);                            /* the token, which is there when the stream is done */
+struct step_rows {
+    uint64_t qkv, o; /* [rows][heads + 2 heads_kv][head_dim]: q, k, v; [rows][heads][head_dim] */
+} step_rows(const step *s);
+
+/* ---- shard.c: long prompts on several GPUs, each of which has all weights ------------------------------------------------------ */
+enum { MOST_GPUS = 64 };
+typedef struct shards shards;
+bool    shards_want(const limits *l, int prompt); /* whether a prompt is long enough */
+shards *shards_open(model *first, const weights *w); /* loads the model into the other GPUs */
+void    shards_close(shards *s);
+/* Prefills tokens[count], whose k and v are then in `pages` of the first GPU, and returns the token that was drawn, and the step whose
+ * logits it was drawn from. */
+int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_t *pages, ptxpack_sampling_row draw, step **from);
 
 /* ---- serve.c: continuous batching: sequences join and leave between steps --------------------------------------------------- */
 typedef struct request {
@@ -124,7 +149,7 @@ typedef struct request {
 } request;
 typedef struct timing {
     double prefill_ms, decode_ms;
-    int    prefill_tokens, decode_steps, decode_tokens, most_at_once;
+    int    prefill_tokens, sharded_tokens, decode_steps, decode_tokens, most_at_once;
 } timing;
 /* The token after n others is drawn with the counter n and the request's seed, so that it does not matter who else is there. */
 void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bool stop_early, timing *t);

@@ -26,6 +26,8 @@ static const char usage[] =
     "  --chunk N          tokens of a prompt at once (256)\n"
     "  --page N           tokens of a page of the cache (16)\n"
     "  --pages N          pages of the cache (what the slots need)\n"
+    "  --gpus N           GPUs for long prompts, each with all weights; tokens are drawn by the first one (1)\n"
+    "  --share N          a prompt is long if each GPU gets so many of its tokens (1024)\n"
     "  --weights e4m3     round the matrices of layers to e4m3, a scale for each row: half of the memory, decoding is faster.\n"
     "                     For Hopper; chunks of a prompt have 32 tokens, and there are up to 32 sequences at once\n"
     "  --logits FILE      write the logits of each token that was drawn: f32, .npy, [tokens][vocabulary]\n"
@@ -63,7 +65,7 @@ typedef struct options {
     int                  count, most, seed;
     limits               limits;
     ptxpack_sampling_row draw;
-    bool                 no_stop, verify, check, time, quantised;
+    bool                 no_stop, verify, check, time, quantised, sharded;
 } options;
 
 static _Noreturn void misused(const char *what, const char *value)
@@ -124,6 +126,8 @@ static bool read_option(options *o, const char *word, const char *value)
                  {"--chunk", COUNT, offsetof(options, limits.chunk), 1, 1 << 24},
                  {"--page", COUNT, offsetof(options, limits.page_rows), 1, 1024},
                  {"--pages", COUNT, offsetof(options, limits.pages), 1, 1 << 24},
+                 {"--gpus", COUNT, offsetof(options, limits.gpus), 1, MOST_GPUS},
+                 {"--share", COUNT, offsetof(options, limits.share), 2, 1 << 24},
                  {"--top-k", COUNT, offsetof(options, draw.top_k), 1, 1 << 24},
                  {"--seed", COUNT, offsetof(options, seed), 0, INT32_MAX},
                  {"--top-p", REAL, offsetof(options, draw.top_p), 1e-6, 1},
@@ -149,7 +153,7 @@ static bool read_option(options *o, const char *word, const char *value)
 
 static void read_options(int argc, char **argv, options *o)
 {
-    *o = (options){.most = 16, .limits = {.chunk = 256, .page_rows = 16}, .draw = {.top_p = 1}};
+    *o = (options){.most = 16, .limits = {.chunk = 256, .page_rows = 16, .gpus = 1, .share = 1024}, .draw = {.top_p = 1}};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(word, "--prompt") == 0)
@@ -185,12 +189,15 @@ static void settle(options *o, const config *c)
         if (o->verify || o->logits != NULL)
             r->logits = (uint16_t *)allocate((size_t)r->most * (size_t)c->vocab, sizeof *r->logits);
         l->length = all - 1 > l->length ? all - 1 : l->length;
+        o->sharded |= shards_want(l, r->prompt);
     }
     int width = (l->length + l->page_rows - 1) / l->page_rows;
     l->slots = l->slots != 0 ? l->slots : o->count < 8 ? o->count : 8;
     l->pages = l->pages != 0 ? l->pages : l->slots * width;
     l->chunk = l->chunk < l->length ? l->chunk : l->length;
     l->chunk = o->quantised && l->chunk > QUANTISED_ROWS ? QUANTISED_ROWS : l->chunk;
+    NEED(!o->quantised || l->gpus == 1, "--weights e4m3: its products have up to %d rows, which --gpus %d does not shard",
+         QUANTISED_ROWS, l->gpus);
     NEED(!o->quantised || l->slots <= QUANTISED_ROWS, "--weights e4m3: %d slots are more than %d", l->slots, QUANTISED_ROWS);
     NEED(l->pages >= width, "%d pages are fewer than the %d of the longest sequence", l->pages, width);
 }
@@ -259,7 +266,8 @@ static void run(options *o, const config *c, weights *w)
     NEED(!o->quantised || c->experts == 0, "--weights e4m3: of experts they are not rounded");
     if (o->quantised)
         weights_quantise(c, w);
-    model_load(&m, c, &o->limits, w);
+    model_load(&m, c, &o->limits, w, 0);
+    m.shards = o->sharded ? shards_open(&m, w) : NULL;
     serve(&m, o->requests, o->count, o->draw, !o->no_stop, &t);
     for (int i = 0; i < o->count; i++)
         for (int j = o->requests[i].prompt; j < o->requests[i].count; j++)
@@ -268,10 +276,11 @@ static void run(options *o, const config *c, weights *w)
     if (o->logits != NULL)
         write_logits(o, &m);
     if (o->time)
-        fprintf(stderr, "prefill: %d tokens in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n", t.prefill_tokens,
-                t.prefill_ms, t.decode_tokens, t.decode_steps, t.decode_steps != 0 ? t.decode_ms / t.decode_steps : 0, t.most_at_once);
+        fprintf(stderr, "prefill: %d tokens (%d sharded) in %.1f ms; decode: %d tokens in %d steps of %.3f ms, %d at once\n",
+                t.prefill_tokens, t.sharded_tokens, t.prefill_ms, t.decode_tokens, t.decode_steps, t.decode_steps != 0 ? t.decode_ms / t.decode_steps : 0, t.most_at_once);
     if (o->verify)
         verify(o, &m, w);
+    shards_close(m.shards);
     model_free(&m);
 }
 

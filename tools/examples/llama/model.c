@@ -210,14 +210,16 @@ static uint64_t upload_angles(model *m, double (*function)(double))
     return to;
 }
 
-void model_load(model *m, const config *c, const limits *l, const weights *w)
+void model_load(model *m, const config *c, const limits *l, const weights *w, int device)
 {
     static const int groups[][2] = {{NORM_1, NORM_1}, {Q, V}, {Q_BIAS, V_BIAS}, {Q_NORM, Q_NORM}, {K_NORM, K_NORM}, {O, O},
                                     {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {ROUTER, ROUTER}, {DOWN_BIAS, DOWN_BIAS}};
     size_t hidden = (size_t)c->hidden * 2, matrix = (size_t)c->vocab * hidden; /* bytes */
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
     *m = (model){.config = *c, .limits = *l, .dtype = w->dtype, .matrices = w->quantised != NULL ? PTXPACK_E4M3 : (ptxpack_dtype)0};
-    gpu_open(&m->device);
+    gpu_open(&m->device, device);
+    if (device == 0 && l->gpus > 1)
+        gpu_need(&m->device, l->gpus);
     m->table_width = (l->length + l->page_rows - 1) / l->page_rows;
     m->vocab_stride = (c->vocab + 7) / 8 * 8;
     m->embedding = upload(m, w->embedding, matrix);

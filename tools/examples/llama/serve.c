@@ -62,8 +62,13 @@ static void prefill(server *s, slot *at)
 {
     struct step_input *in = step_input(s->prefill);
     request           *r = at->request;
-    const int32_t     *drawn = NULL;
+    step              *from = s->prefill;
+    int32_t            token = 0;
     double             start = milliseconds();
+    if (s->m->shards != NULL && shards_want(&s->m->limits, r->prompt)) {
+        token = shards_prefill(s->m->shards, r->tokens, r->prompt, at->pages, draw_of(s, r), &from);
+        s->timing->sharded_tokens += at->length = r->prompt;
+    }
     memcpy(in->table, at->pages, (size_t)s->m->table_width * sizeof *in->table);
     in->draw[0] = draw_of(s, r);
     while (at->length < r->prompt) {
@@ -72,11 +77,11 @@ static void prefill(server *s, slot *at)
         in->fresh[0] = rows;
         in->last[0] = rows - 1;
         in->lengths[0] = at->length += rows;
-        drawn = step_run(s->prefill);
+        token = step_run(s->prefill)[0];
     }
     s->timing->prefill_ms += milliseconds() - start;
     s->timing->prefill_tokens += r->prompt;
-    take(s, at, s->prefill, 0, drawn[0]);
+    take(s, at, from, 0, token);
 }
 
 static bool join(server *s, slot *at, request *r)

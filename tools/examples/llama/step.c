@@ -175,7 +175,7 @@ static void enqueue_experts(const step *s, const uint64_t *part)
     try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &combine, s->m->device.stream));
 }
 
-static void enqueue_layer(const step *s, const model_layer *layer)
+void step_before(const step *s, const model_layer *layer)
 {
     const uint64_t *part = layer->part, *scale = layer->scale, k = s->qkv + (size_t)s->q_width * 2;
     normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
@@ -184,7 +184,11 @@ static void enqueue_layer(const step *s, const model_layer *layer)
         normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
         normalise(s, s->norm_k, k, k, part[K_NORM]);
     }
-    attend(s, layer);
+}
+
+void step_after(const step *s, const model_layer *layer)
+{
+    const uint64_t *part = layer->part, *scale = layer->scale;
     multiply(s, &s->o_product, s->x, s->o, part[O], scale[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
     if (s->route != NULL) {
@@ -195,22 +199,26 @@ static void enqueue_layer(const step *s, const model_layer *layer)
     multiply(s, &s->down_product, s->x, s->inner, part[DOWN], scale[DOWN], part[DOWN_BIAS]);
 }
 
-static void enqueue_all(const step *s)
+void step_begin(const step *s)
+{
+    const gpu *d = &s->m->device;
+    try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
+    gather(s, s->gather_tokens, s->x, s->m->embedding, on_device(s, s->host.tokens));
+}
+
+const int32_t *step_end(const step *s)
 {
     const model  *m = s->m;
     const gpu *d = &m->device;
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
     ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
                                    .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
-    try_cuda(d, d->cuda->cuMemcpyHtoDAsync(s->input, s->host.tokens, s->input_bytes, d->stream), "copying the input");
-    gather(s, s->gather_tokens, s->x, m->embedding, on_device(s, s->host.tokens));
-    for (int i = 0; i < m->config.layers; i++)
-        enqueue_layer(s, &m->layers[i]);
     normalise(s, s->norm_x, s->h, s->x, m->norm);
     gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
     multiply(s, &s->head_product, s->logits, s->last, m->head, 0, 0);
     try_pack(d, ptxpack_sampling(s->sampling, &at, d->stream));
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
+    return s->tokens;
 }
 
 static void capture(step *s)
@@ -218,7 +226,13 @@ static void capture(step *s)
     const gpu      *d = &s->m->device;
     struct CUgraph_st *graph;
     try_cuda(d, d->cuda->cuStreamBeginCapture(d->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL), "cuStreamBeginCapture");
-    enqueue_all(s);
+    step_begin(s);
+    for (int i = 0; i < s->m->config.layers; i++) {
+        step_before(s, &s->m->layers[i]);
+        attend(s, &s->m->layers[i]);
+        step_after(s, &s->m->layers[i]);
+    }
+    step_end(s);
     try_cuda(d, d->cuda->cuStreamEndCapture(d->stream, &graph), "cuStreamEndCapture");
     try_cuda(d, d->cuda->cuGraphInstantiateWithFlags(&s->graph, graph, 0), "cuGraphInstantiateWithFlags");
     try_cuda(d, d->cuda->cuGraphDestroy(graph), "cuGraphDestroy");
@@ -238,7 +252,7 @@ static void open_input(step *s)
     s->tokens = (int32_t *)gpu_pinned(&s->m->device, n * sizeof *s->tokens);
 }
 
-step *step_open(model *m, int sequences, int rows_each)
+static step *open_parts(model *m, int sequences, int rows_each)
 {
     const config *c = &m->config;
     step         *s = (step *)allocate(1, sizeof *s);
@@ -270,6 +284,14 @@ step *step_open(model *m, int sequences, int rows_each)
     ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = sequences, .vocabulary = c->vocab,
                                       .stride = m->vocab_stride};
     try_pack(&m->device, ptxpack_sampling_plan_create(m->device.pack, &sampling, &s->sampling));
+    return s;
+}
+
+step *step_open_parts(model *m, int rows) { return open_parts(m, 1, rows); }
+
+step *step_open(model *m, int sequences, int rows)
+{
+    step *s = open_parts(m, sequences, rows);
     open_attention(s);
     capture(s);
     try_cuda(&m->device, m->device.cuda->cuCtxSynchronize(), "uploading"); /* the stream does not wait for the default one */
@@ -278,7 +300,8 @@ step *step_open(model *m, int sequences, int rows_each)
 
 void step_close(step *s)
 {
-    s->m->device.cuda->cuGraphExecDestroy(s->graph);
+    if (s->graph != NULL)
+        s->m->device.cuda->cuGraphExecDestroy(s->graph);
     ptxpack_attention_plan_free(s->attention);
     ptxpack_norm_plan_free(s->norm_x);
     ptxpack_norm_plan_free(s->norm_q);
@@ -297,6 +320,8 @@ void step_close(step *s)
 }
 
 struct step_input *step_input(step *s) { return &s->host; }
+
+struct step_rows step_rows(const step *s) { return (struct step_rows){s->qkv, s->o}; }
 
 const int32_t *step_run(step *s)
 {
