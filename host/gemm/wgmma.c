@@ -53,11 +53,10 @@ static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_
 }
 
 /* ---- tiles -------------------------------------------------------------------------------------------- */
+static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
+
 /* The k of a block: 128 bytes. */
-static int64_t block_k_of(const ptxpack_variant *row)
-{
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? TILE_BOX_ROW : TILE_BOX_ROW / 2;
-}
+static int64_t block_k_of(const ptxpack_variant *row) { return is_fp8(row) ? TILE_BOX_ROW : TILE_BOX_ROW / 2; }
 
 /* Tiles of clusters. */
 typedef struct tile_counts {
@@ -255,10 +254,16 @@ static double memory_clocks(const plan_problem *problem)
 }
 
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
- * k plus the work that does not overlap with the next tile.  The blocks of one SM share both. */
+ * k plus the work that does not overlap with the next tile.  The blocks of one SM share both.  The costs of e4m3 were fitted apart: what
+ * memory takes is in their SPEED. */
 static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, const cut_counts *cut)
 {
-    enum { FILL = 3500, STORE = 4000, EXCHANGE = 2600 /* with each of the blocks that share k */ };
+    enum {
+        FILL = 3500,
+        STORE = 4000,
+        EXCHANGE = 2600 /* with each of the blocks that share k */,
+        EXCHANGE_FP8 = 8500
+    };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
     double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
     double      cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
@@ -273,7 +278,8 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double  share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
     double  busy = (double)(held * t.cluster) / share;
     double  blocks = rounds * (double)t.k_blocks * share * block_clocks(problem, row, busy) - cut->saved;
-    double  exchange = cluster_k > 1 ? EXCHANGE * cluster_k : 0, memory = memory_clocks(problem);
+    double  exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
+    double  memory = is_fp8(row) ? 0 : memory_clocks(problem);
     return FILL + (blocks > memory ? blocks : memory) + rounds * (exchange + STORE * m * n / (128 * 256)) +
            cut->added;
 }
