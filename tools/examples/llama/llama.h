@@ -80,7 +80,7 @@ typedef struct weights { /* in host memory, mapped; NULL where the model has non
     void         *quantised;    /* NULL, or those of weights_quantise: the caller frees them */
 } weights;
 void   weights_take(const config *c, checkpoint *from, weights *out);
-/* Matrices of layers, which have no experts, become [rows][columns] of PTXPACK_E4M3, and before the first element there are
+/* Matrices of layers, dying if these have experts, become [rows][columns] of PTXPACK_E4M3, and before the first element there are
  * float[rows], their scales. */
 void   weights_quantise(const config *c, weights *w);
 size_t weights_elements(const config *c, int index); /* of a layer's tensor, or of each expert's; 0: the model has none */
@@ -89,7 +89,8 @@ typedef struct model_layer { /* parts with one input are one matrix, at the firs
     uint64_t part[LAYER_TENSORS], scale[LAYER_TENSORS], k, v; /* scale: of the rows of a quantised one; k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence; GPUs, and the fewest tokens of each */
-    int slots, chunk, page_rows, pages, length, gpus, share;
+    int  slots, chunk, page_rows, pages, length, gpus, share;
+    bool choices; /* whether steps keep which experts their rows took */
 } limits;
 typedef struct model {
     config        config;
@@ -120,6 +121,7 @@ void               step_close(step *s);
 struct step_input *step_input(step *s);
 const int32_t     *step_run(step *s); /* launches, waits, and returns a token for each sequence */
 void               step_logits(const step *s, int sequence, uint16_t *row); /* of the last run */
+void               step_choices(const step *s, int row, int32_t *experts);  /* the same, with limits.choices: [layers][top_k] */
 /* The same of one sequence without a graph and without its attention, which is the caller's.  These enqueue its parts: */
 step          *step_open_parts(model *m, int rows);
 void           step_begin(const step *s);                          /* the input */
@@ -137,15 +139,17 @@ bool    shards_want(const limits *l, int prompt); /* whether a prompt is long en
 shards *shards_open(model *first, const weights *w); /* loads the model into the other GPUs */
 void    shards_close(shards *s);
 /* Prefills tokens[count], whose k and v are then in `pages` of the first GPU, and returns the token that was drawn, and the step whose
- * logits it was drawn from. */
-int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_t *pages, ptxpack_sampling_row draw, step **from);
+ * logits it was drawn from.  experts: NULL, or [count][layers][top_k], which become those that the rows took. */
+int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_t *pages, ptxpack_sampling_row draw, step **from,
+                       int32_t *experts);
 
 /* ---- serve.c: continuous batching: sequences join and leave between steps --------------------------------------------------- */
 typedef struct request {
     int32_t  *tokens; /* the prompt, then what was drawn */
     int       prompt, count, most;
     uint64_t  seed;
-    uint16_t *logits; /* NULL, or a row for each token that was drawn */
+    uint16_t *logits;  /* NULL, or a row for each token that was drawn */
+    int32_t  *experts; /* NULL, or with limits.choices [tokens][layers][top_k] */
 } request;
 typedef struct timing {
     double prefill_ms, decode_ms;
@@ -155,5 +159,13 @@ typedef struct timing {
 void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bool stop_early, timing *t);
 
 /* ---- reference.c: the same model on the CPU in double precision: logits[count - from][vocab] of tokens[from .. count - 1] --- */
-void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits);
+/* How far the experts that rows took are from the top_k of the largest logits of their router. */
+typedef struct choices {
+    int    others;          /* choices of other experts than those */
+    double gap;             /* how much larger an expert's logit was that was not taken, at most, over the row's largest one; 0: never */
+    int    position, layer; /* where that was */
+} choices;
+/* experts, of a model that has any: [count][layers][top_k], those that each row takes. */
+void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, const int32_t *experts,
+                      double *logits, choices *found);
 #endif

@@ -124,6 +124,7 @@ static size_t scale_bytes(part p) { return p.columns != 0 ? (size_t)p.rows * siz
 
 void weights_quantise(const config *c, weights *w)
 {
+    NEED(c->experts == 0, "weights of e4m3: those of experts are not rounded");
     size_t layer = 0;
     for (int index = 0; index < LAYER_TENSORS; index++)
         layer += scale_bytes(part_of(c, index)) != 0 ? scale_bytes(part_of(c, index)) + weights_elements(c, index) : 0;

@@ -11,6 +11,8 @@ typedef struct pass {
     double        *keys, *values; /* [layers][count][heads_kv * head_dim] */
     double        *x, *h, *q, *o, *gate, *up, *down, *routes, *scores;
     int            count;
+    const int32_t *experts;
+    choices       *found;
 } pass;
 
 static double element(const pass *p, const void *array, size_t i) { return (double)ptxpack_element(p->w->dtype, array, i); }
@@ -95,25 +97,35 @@ static void feed_forward(const pass *p, const void *const *w, const void *const 
     add(p->x, p->down, weight, hidden);
 }
 
-static void run_experts(const pass *p, const void *const *w, int layer)
+/* The experts are those that the row took, which rounding may have made other ones than the largest logits say. */
+static void run_experts(const pass *p, const void *const *w, int layer, int position)
 {
-    const config *c = p->c;
-    double       *routes = p->routes, most = -INFINITY, sum = 0, weight[16];
-    int           chosen[16];
-    multiply(p, routes, p->h, w[ROUTER], NULL, c->experts, c->hidden);
-    for (int i = 0; i < c->experts; i++)
-        most = fmax(most, routes[i]);
-    for (int i = 0; i < c->experts; i++)
-        sum += (routes[i] = exp(routes[i] - most)) * !c->normalise;
-    for (int j = 0; j < c->top_k; j++) {
-        int best = 0;
-        for (int i = 1; i < c->experts; i++)
-            best = routes[i] > routes[best] ? i : best;
-        sum += c->normalise ? routes[best] : 0;
-        chosen[j] = best, weight[j] = routes[best], routes[best] = -1;
+    const config  *c = p->c;
+    const int32_t *taken = p->experts + ((size_t)position * (size_t)c->layers + (size_t)layer) * (size_t)c->top_k;
+    double        *z = p->routes, most = -INFINITY, largest = 0, least = INFINITY, other = -INFINITY, sum = 0;
+    int            count = 0;
+    multiply(p, z, p->h, w[ROUTER], NULL, c->experts, c->hidden);
+    for (int i = 0; i < c->experts; i++) {
+        most = fmax(most, z[i]);
+        largest = fmax(largest, fabs(z[i]));
     }
-    for (int j = 0; j < c->top_k; j++)
-        feed_forward(p, weights_mlp(c, p->w, layer, chosen[j]), &w[GATE_BIAS], weight[j] / sum);
+    for (int i = 0; i < c->experts; i++) {
+        bool is_taken = false;
+        for (int j = 0; j < c->top_k; j++)
+            is_taken |= taken[j] == i;
+        count += is_taken;
+        sum += is_taken || !c->normalise ? exp(z[i] - most) : 0;
+        *(is_taken ? &least : &other) = is_taken ? fmin(least, z[i]) : fmax(other, z[i]);
+    }
+    double gap = count == c->top_k ? (other - least) / largest : INFINITY;
+    p->found->others += gap > 0;
+    if (gap > p->found->gap) {
+        p->found->gap = gap;
+        p->found->position = position;
+        p->found->layer = layer;
+    }
+    for (int j = 0; j < c->top_k && count == c->top_k; j++)
+        feed_forward(p, weights_mlp(c, p->w, layer, taken[j]), &w[GATE_BIAS], exp(z[taken[j]] - most) / sum);
 }
 
 static void run_layer(const pass *p, int index, int position)
@@ -134,16 +146,18 @@ static void run_layer(const pass *p, int index, int position)
     add(p->x, p->h, 1, c->hidden);
     norm(p, p->h, p->x, w[NORM_2], c->hidden);
     if (c->experts != 0)
-        run_experts(p, w, index);
+        run_experts(p, w, index, position);
     else
         feed_forward(p, &w[GATE], &w[GATE_BIAS], 1);
 }
 
-void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, double *logits)
+void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, const int32_t *experts,
+                      double *logits, choices *found)
 {
     size_t cache = (size_t)c->layers * (size_t)count * (size_t)c->heads_kv * (size_t)c->head_dim;
     size_t hidden = (size_t)c->hidden, inner = (size_t)c->inner, q = (size_t)c->heads * (size_t)c->head_dim;
-    pass   p = {.c = c, .w = w, .count = count};
+    pass   p = {.c = c, .w = w, .count = count, .experts = experts, .found = found};
+    *found = (choices){0};
     double **const arrays[] = {&p.keys, &p.values, &p.x, &p.h, &p.down, &p.q, &p.o, &p.gate, &p.up, &p.routes, &p.scores};
     const size_t   sizes[] = {cache, cache, hidden, hidden, hidden, q, q, inner, inner, (size_t)c->experts, (size_t)count};
     enum { ARRAYS = sizeof sizes / sizeof *sizes };

@@ -40,6 +40,13 @@ static ptxpack_sampling_row draw_of(const server *s, const request *r)
     return draw;
 }
 
+/* The experts that `rows` rows of a step from row `row` on took: those of the request's tokens from `position` on. */
+static void keep_choices(const step *from, int row, int rows, const request *r, const config *c, int position)
+{
+    for (int i = 0; i < rows && r->experts != NULL; i++)
+        step_choices(from, row + i, r->experts + (size_t)(position + i) * (size_t)(c->layers * c->top_k));
+}
+
 /* Takes the token that a step has drawn for row `row` of its sequences; the sequence leaves when it is complete. */
 static void take(server *s, slot *at, step *from, int row, int32_t token)
 {
@@ -66,7 +73,7 @@ static void prefill(server *s, slot *at)
     int32_t            token = 0;
     double             start = milliseconds();
     if (s->m->shards != NULL && shards_want(&s->m->limits, r->prompt)) {
-        token = shards_prefill(s->m->shards, r->tokens, r->prompt, at->pages, draw_of(s, r), &from);
+        token = shards_prefill(s->m->shards, r->tokens, r->prompt, at->pages, draw_of(s, r), &from, r->experts);
         s->timing->sharded_tokens += at->length = r->prompt;
     }
     memcpy(in->table, at->pages, (size_t)s->m->table_width * sizeof *in->table);
@@ -78,6 +85,7 @@ static void prefill(server *s, slot *at)
         in->last[0] = rows - 1;
         in->lengths[0] = at->length += rows;
         token = step_run(s->prefill)[0];
+        keep_choices(s->prefill, 0, rows, r, &s->m->config, at->length - rows);
     }
     s->timing->prefill_ms += milliseconds() - start;
     s->timing->prefill_tokens += r->prompt;
@@ -121,9 +129,12 @@ static int decode(server *s)
     s->timing->decode_steps++;
     s->timing->decode_tokens += active;
     s->timing->most_at_once = active > s->timing->most_at_once ? active : s->timing->most_at_once;
-    for (int i = 0; i < slots; i++)
-        if (s->slots[i].request != NULL)
-            take(s, &s->slots[i], s->decode, i, drawn[i]);
+    for (slot *at = s->slots; at < s->slots + slots; at++)
+        if (at->request != NULL) {
+            int row = (int)(at - s->slots);
+            keep_choices(s->decode, row, 1, at->request, &s->m->config, at->length - 1);
+            take(s, at, s->decode, row, drawn[row]);
+        }
     return active;
 }
 

@@ -199,7 +199,16 @@ static void keep(const shard *from, const model *to, uint64_t rows, uint64_t cac
         }
 }
 
-int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_t *pages, ptxpack_sampling_row draw, step **from)
+static void keep_choices(const shard *from, int32_t *experts)
+{
+    const size_t each = (size_t)(from->m->config.layers * from->m->config.top_k);
+    for (const chunk *c = from->chunk; c < from->chunk + CHUNKS; c++)
+        for (int i = 0; i < c->rows; i++)
+            step_choices(from->step, c->at + i, experts + (size_t)(c->first + i) * each);
+}
+
+int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_t *pages, ptxpack_sampling_row draw, step **from,
+                       int32_t *experts)
 {
     const model        *first = s->shard[0].m;
     struct CUstream_st *streams[MOST_GPUS];
@@ -230,6 +239,8 @@ int32_t shards_prefill(shards *s, const int32_t *tokens, int count, const int32_
     gpu_enter(&first->device);
     const int32_t *token = step_end(s->shard[0].step);
     try_pack(&first->device, ptxpack_parallel_wait(s->group, streams));
+    for (int i = 0; i < s->count && experts != NULL; i++)
+        keep_choices(&s->shard[i], experts);
     *from = s->shard[0].step;
     return token[0];
 }

@@ -28,6 +28,7 @@ struct step {
     int32_t                *tokens;
     uint64_t                x, h, qkv, o, inner, last, logits, drawn;
     uint64_t                routes, starts, sources, places, weights, sorted, route_workspace; /* of experts */
+    int32_t                *choices; /* NULL, or in pinned memory: starts and places of each layer */
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
     ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
@@ -139,6 +140,11 @@ static void attend(const step *s, const model_layer *layer)
 
 static uint64_t buffer(step *s, int rows, int columns) { return gpu_memory(&s->m->device, (size_t)rows * (size_t)columns * 2); }
 
+static size_t choice_words(const step *s)
+{
+    return (size_t)s->m->config.experts + 1 + (size_t)s->rows * (size_t)s->m->config.top_k;
+}
+
 static void open_experts(step *s)
 {
     model                       *m = s->m;
@@ -158,10 +164,36 @@ static void open_experts(step *s)
     s->weights = buffer(s, all, 2);
     s->sorted = buffer(s, all, c->hidden);
     s->route_workspace = gpu_memory(&m->device, ptxpack_experts_route_workspace(s->route));
+    if (m->limits.choices)
+        s->choices = (int32_t *)gpu_pinned(&m->device, (size_t)c->layers * choice_words(s) * sizeof *s->choices);
 }
 
-static void enqueue_experts(const step *s, const uint64_t *part)
+static void keep_choices(const step *s, int layer)
 {
+    const gpu *d = &s->m->device;
+    int32_t   *to = s->choices + (size_t)layer * choice_words(s);
+    size_t     starts = (size_t)s->m->config.experts + 1, places = choice_words(s) - starts;
+    try_cuda(d, d->cuda->cuMemcpyDtoHAsync(to, s->starts, starts * sizeof *to, d->stream), "copying choices");
+    try_cuda(d, d->cuda->cuMemcpyDtoHAsync(to + starts, s->places, places * sizeof *to, d->stream), "copying choices");
+}
+
+void step_choices(const step *s, int row, int32_t *experts)
+{
+    const config *c = &s->m->config;
+    for (int layer = 0; layer < c->layers; layer++) {
+        const int32_t *starts = s->choices + (size_t)layer * choice_words(s), *places = starts + c->experts + 1 + row * c->top_k;
+        for (int j = 0; j < c->top_k; j++) {
+            int expert = 0;
+            while (expert < c->experts && starts[expert + 1] <= places[j])
+                expert++;
+            *experts++ = expert;
+        }
+    }
+}
+
+static void enqueue_experts(const step *s, const model_layer *layer)
+{
+    const uint64_t                 *part = layer->part;
     ptxpack_experts_route_buffers   route = {.size = sizeof route, .logits = s->routes, .starts = s->starts, .sources = s->sources,
                                              .places = s->places, .weights = s->weights, .workspace = s->route_workspace,
                                              .launch = PTXPACK_LAUNCH_OVERLAP};
@@ -169,6 +201,8 @@ static void enqueue_experts(const step *s, const uint64_t *part)
                                                .residual = s->x, .out = s->x, .launch = PTXPACK_LAUNCH_OVERLAP};
     multiply(s, &s->router_product, s->routes, s->h, part[ROUTER], 0, 0);
     try_pack(&s->m->device, ptxpack_experts_route(s->route, &route, s->m->device.stream));
+    if (s->choices != NULL)
+        keep_choices(s, (int)(layer - s->m->layers));
     gather(s, s->gather_experts, s->sorted, s->h, s->sources);
     multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0, 0);
     multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0, 0);
@@ -192,7 +226,7 @@ void step_after(const step *s, const model_layer *layer)
     multiply(s, &s->o_product, s->x, s->o, part[O], scale[O], part[O_BIAS]);
     normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
     if (s->route != NULL) {
-        enqueue_experts(s, part);
+        enqueue_experts(s, layer);
         return;
     }
     multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], scale[GATE], part[GATE_BIAS]);
