@@ -213,7 +213,8 @@ typedef struct cut_counts {
     double  added;  /* clocks for the sums of parts */
 } cut_counts;
 
-/* Each row of these has one block for each SM.  A part's sums go to memory; the block that comes last to a tile reads those of all its parts, one after the other. */
+/* Each of these rows has one block for each SM.  A part's sums go to memory; the block that comes last to a tile reads those of all
+ * its parts, one after the other. */
 static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
 {
     enum { MOST = 64, WRITE = 16 /* sums a clock */, ADD = 40, LATENCY = 1300, ARRIVAL = 4000 };
@@ -451,7 +452,7 @@ static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_vari
                   n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
     const int64_t counters = cut.tiles * t.cluster * ptxpack_variant_parameter(row, "WARPGROUPS", 1) *
                              WARPGROUP * COUNTER;
-    const int64_t               held = sms_of(problem->sm_count) * row->blocks_per_sm;
+    const int64_t               held = clusters_held(row, &t, problem->sm_count);
     gemm_wgmma_parts_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_parts;
     const ptxpack_status        status = fill(problem, row, layout, head);
     a->whole_tiles = (int32_t)(t.total - cut.tiles);
