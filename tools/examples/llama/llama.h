@@ -162,8 +162,9 @@ void serve(model *m, request *requests, int count, ptxpack_sampling_row draw, bo
 /* How far the experts that rows took are from the top_k of the largest logits of their router. */
 typedef struct choices {
     int    others;          /* choices of other experts than those */
+    bool   malformed;       /* one was not top_k different experts: the others below say where */
     double gap;             /* how much larger an expert's logit was that was not taken, at most, over the row's largest one; 0: never */
-    int    position, layer; /* where that was */
+    int    position, layer, other, least; /* where that was; that expert, and the one of the smallest logit that was taken */
 } choices;
 /* experts, of a model that has any: [count][layers][top_k], those that each row takes. */
 void reference_logits(const config *c, const weights *w, const int32_t *tokens, int count, int from, const int32_t *experts,

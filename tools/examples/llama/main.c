@@ -228,12 +228,11 @@ static void write_logits(const options *o, const model *m)
 
 /* The largest difference of a logit, as a part of the largest logit of its row.  The device rounds to 16 bits after each
  * product, norm and attention, of which a layer has about 8: the errors of L layers add up like the root of their number.
- * Where experts are almost equally likely, these roundings choose: the reference takes the device's choice, if no logit of an
- * expert that was left out is larger by more than this, as a part of the router's largest: half for each of the two logits, since
- * layers have on average half of all roundings before them. */
+ * Where experts are almost equally likely, these roundings choose.  The reference follows the device, and the difference of two logits
+ * of a router, of one that was taken and of one that was left out, is held to what one logit of the model is held to. */
 static void verify(const options *o, const model *m, const weights *w)
 {
-    int                   vocab = m->config.vocab, rows = 0, others = 0;
+    int                   vocab = m->config.vocab, rows = 0, others = 0, all_choices = 0;
     ptxpack_sampling_row  draw = o->draw;
     ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = 1, .vocabulary = vocab};
     double                worst = 0, allowed = 4 * (m->dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) * sqrt(8.0 * m->config.layers);
@@ -241,9 +240,13 @@ static void verify(const options *o, const model *m, const weights *w)
         double *all = (double *)allocate((size_t)(r->count - r->prompt) * (size_t)vocab, sizeof *all), *want = all;
         choices found;
         reference_logits(&m->config, w, r->tokens, r->count - 1, r->prompt - 1, r->experts, all, &found);
-        NEED(found.gap <= allowed, "sequence %d: token %d, layer %d: an expert was left out whose logit is larger by %.1e of the largest "
-             "one; %.1e is allowed", (int)(r - o->requests), found.position, found.layer, found.gap, allowed);
+        NEED(!found.malformed, "sequence %d: token %d, layer %d: its experts are not %d different ones", (int)(r - o->requests),
+             found.position, found.layer, m->config.top_k);
+        NEED(found.gap <= allowed, "sequence %d: token %d, layer %d: expert %d was left out, whose logit is larger than that of %d by %.1e "
+             "of the largest one; %.1e is allowed", (int)(r - o->requests), found.position, found.layer, found.other, found.least,
+             found.gap, allowed);
         others += found.others;
+        all_choices += (r->count - 1) * m->config.layers;
         for (int i = r->prompt; i < r->count; i++, rows++, want += vocab) {
             const uint16_t *got = r->logits + (size_t)(i - r->prompt) * (size_t)vocab;
             double          most = 0, error = 0;
@@ -265,7 +268,7 @@ static void verify(const options *o, const model *m, const weights *w)
     NEED(worst <= allowed, "the logits differ from double precision by %.1e of the largest one; %.1e is allowed", worst, allowed);
     fprintf(stderr, "verified: %d rows of logits, largest error %.1e of the largest one (allowed %.1e)\n", rows, worst, allowed);
     if (others != 0)
-        fprintf(stderr, "experts: rounding has chosen %d times between some that are almost equally likely\n", others);
+        fprintf(stderr, "experts: %d of %d choices are those of rounding, between experts almost equally likely\n", others, all_choices);
 }
 
 static void run(options *o, const config *c, weights *w)

@@ -102,8 +102,8 @@ static void run_experts(const pass *p, const void *const *w, int layer, int posi
 {
     const config  *c = p->c;
     const int32_t *taken = p->experts + ((size_t)position * (size_t)c->layers + (size_t)layer) * (size_t)c->top_k;
-    double        *z = p->routes, most = -INFINITY, largest = 0, least = INFINITY, other = -INFINITY, sum = 0;
-    int            count = 0;
+    double        *z = p->routes, most = -INFINITY, largest = 0, sum = 0;
+    int            count = 0, least = -1, other = -1;
     multiply(p, z, p->h, w[ROUTER], NULL, c->experts, c->hidden);
     for (int i = 0; i < c->experts; i++) {
         most = fmax(most, z[i]);
@@ -115,16 +115,17 @@ static void run_experts(const pass *p, const void *const *w, int layer, int posi
             is_taken |= taken[j] == i;
         count += is_taken;
         sum += is_taken || !c->normalise ? exp(z[i] - most) : 0;
-        *(is_taken ? &least : &other) = is_taken ? fmin(least, z[i]) : fmax(other, z[i]);
+        if (is_taken)
+            least = least < 0 || z[i] < z[least] ? i : least;
+        else
+            other = other < 0 || z[i] > z[other] ? i : other;
     }
-    double gap = count == c->top_k ? (other - least) / largest : INFINITY;
+    double gap = other >= 0 && least >= 0 ? (z[other] - z[least]) / largest : 0;
+    bool   malformed = count != c->top_k;
     p->found->others += gap > 0;
-    if (gap > p->found->gap) {
-        p->found->gap = gap;
-        p->found->position = position;
-        p->found->layer = layer;
-    }
-    for (int j = 0; j < c->top_k && count == c->top_k; j++)
+    if (malformed || (gap > p->found->gap && !p->found->malformed))
+        *p->found = (choices){p->found->others, malformed, gap, position, layer, other, least};
+    for (int j = 0; j < c->top_k && !malformed; j++)
         feed_forward(p, weights_mlp(c, p->w, layer, taken[j]), &w[GATE_BIAS], exp(z[taken[j]] - most) / sum);
 }
 
