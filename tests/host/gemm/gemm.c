@@ -555,6 +555,60 @@ static void contradictions_are_refused(void **state)
     contradictions_of("gemm_wgmma_sm90_fp8_128x192_2x1");
 }
 
+/* ---- parts of tiles ----------------------------------------------------------------------------------- */
+/* The row is chosen; on 132 SMs the parts of a tile have all its k, and the workspace has room for their sums. */
+static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, const char *id, int32_t whole,
+                      int32_t cut)
+{
+    enum { BLOCK_K = 64, WARPS = 8, SMS = 132 };
+    static ptxpack_gemm_plan plan;
+    gemm_geometry            g;
+    char                     line[PLAN_LINE];
+    const ptxpack_variant   *row;
+    ptxpack_gemm_desc        d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
+    assert_string_equal(row->id, id);
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    const plan_problem problem = {.op = &gemm_op,
+                                  .handle = handle,
+                                  .desc = &d,
+                                  .geometry = &g,
+                                  .sm_count = SMS};
+    memset(&plan, 0, sizeof plan);
+    assert_int_equal(gemm_wgmma_parts.fill(&problem, row, NULL, &plan.head), PTXPACK_OK);
+    const gemm_wgmma_parts_arguments *a = &plan.arguments.wgmma_parts;
+    const int64_t                     cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1);
+    const int64_t                     sums = ptxpack_variant_parameter(row, "BLOCK_M", 0) *
+                         ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    assert_int_equal(a->whole_tiles, whole);
+    assert_int_equal(a->cut_tiles, cut);
+    assert_int_equal(a->tiles_total, whole + cut * a->tile_parts);
+    assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
+    assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
+    assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
+    assert_int_equal(plan.head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
+    assert_int_equal(plan.head.counters, cut * cluster * WARPS * (int64_t)sizeof(uint32_t));
+    assert_int_equal(plan.head.workspace - plan.head.counters,
+                     cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
+}
+
+static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
+{
+    (void)state;
+    ptxpack              *handle;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d =
+        {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 16384, .has_c = true};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
+    check_cut(handle, 2560, 2560, 2560, "gemm_wgmma_sm90_parts_128x128", 396, 4);
+    check_cut(handle, 5120, 5120, 5120, "gemm_wgmma_sm90_parts_128x256_2x1", 396,
+              4); /* of two blocks, 66 at once */
+    expect_row_refusal(handle, &d, "gemm_wgmma_sm90_parts_128x128", "has_c: takes no C");
+    ptxpack_close(handle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -572,6 +626,7 @@ int main(void)
         cmocka_unit_test(tiles_are_as_the_hardware_has_them),
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
