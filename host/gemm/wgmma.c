@@ -175,16 +175,19 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 }
 
 /* ---- blocks of k -------------------------------------------------------------------------------------- */
-/* Clocks that a block of k takes, 128 bytes of it, while `busy` of the GPU's SMs work.  It needs block_m block_n 128 / 4096 clocks of
- * the tensor cores, for which e4m3 is twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs are busy.  It also
- * needs its bytes from L2, some of which the blocks of a cluster share; lines that do not all begin at a sector of L2 come slower. */
-static double block_clocks(const plan_problem *problem, const ptxpack_variant *row, double busy)
+/* Clocks that a block of k takes, 128 bytes of it.  It needs block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is
+ * twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs are busy.  It also needs its bytes from L2, some of
+ * which the blocks of a cluster share; lines that do not all begin at a sector of L2 come slower. */
+typedef struct block_costs {
+    double arithmetic, copies; /* clocks */
+    double odd;                /* bytes of such lines */
+} block_costs;
+
+static block_costs costs_of_block(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum {
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
         L2_BYTES = 64 /* a clock and SM */,
-        ODD_BYTES = 40 /* the same of such lines */,
-        ODD_BYTES_ALL = 3300 /* of all SMs together */,
         SECTOR = 32
     };
     const gemm_geometry *g = (const gemm_geometry *)problem->geometry;
@@ -192,15 +195,23 @@ static double block_clocks(const plan_problem *problem, const ptxpack_variant *r
     const double         n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
     const double         lines[] = {m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1),
                                     n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1)};
-    const double         arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100 /
-                              (double)ptxpack_variant_parameter(row, "SPEED", 100);
-    const double odd = ODD_BYTES_ALL / busy < ODD_BYTES ? ODD_BYTES_ALL / busy : ODD_BYTES;
-    double       copies = 0;
+    block_costs          c = {.arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100 /
+                                            (double)ptxpack_variant_parameter(row, "SPEED", 100)};
     for (int i = GEMM_A; i <= GEMM_B; i++) {
-        const gemm_matrix *x = &g->matrix[i];
-        copies += lines[i] * TILE_BOX_ROW / (x->stride * x->element % SECTOR == 0 ? L2_BYTES : odd);
+        const bool even = g->matrix[i].stride * g->matrix[i].element % SECTOR == 0;
+        c.copies += even ? lines[i] * TILE_BOX_ROW / L2_BYTES : 0;
+        c.odd += even ? 0 : lines[i] * TILE_BOX_ROW;
     }
-    return arithmetic > copies ? arithmetic : copies;
+    return c;
+}
+
+/* While `busy` of the GPU's SMs work. */
+static double block_clocks(const block_costs *c, double busy)
+{
+    enum { ODD_BYTES = 40 /* a clock and SM */, ODD_BYTES_ALL = 3300 /* of all SMs together */ };
+    const double odd = ODD_BYTES_ALL / busy < ODD_BYTES ? ODD_BYTES_ALL / busy : ODD_BYTES;
+    const double copies = c->copies + c->odd / odd;
+    return c->arithmetic > copies ? c->arithmetic : copies;
 }
 
 /* ---- parts of tiles ----------------------------------------------------------------------------------- */
@@ -218,19 +229,18 @@ typedef struct cut_counts {
 static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
 {
     enum { MOST = 64, WRITE = 16 /* sums a clock */, ADD = 40, LATENCY = 1300, ARRIVAL = 4000 };
-    const double  sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
+    const double      sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
                                  ptxpack_variant_parameter(row, "BLOCK_N", 1));
-    const int64_t held = clusters_held(row, t, problem->sm_count), rest = t->total % held;
-    const double  whole = rest > 0
-                              ? (double)t->k_blocks * block_clocks(problem, row, (double)(rest * t->cluster))
-                              : 0;
-    cut_counts    best = {0};
+    const int64_t     held = clusters_held(row, t, problem->sm_count), rest = t->total % held;
+    const block_costs costs = costs_of_block(problem, row);
+    const double whole = rest > 0 ? (double)t->k_blocks * block_clocks(&costs, (double)(rest * t->cluster)) : 0;
+    cut_counts   best = {0};
     for (int64_t parts = 2; rest > 0 && parts <= MOST && parts <= t->k_blocks; parts++) {
         const int64_t blocks = divided_up(t->k_blocks, parts), pieces = rest * parts;
         const double  rounds = (double)divided_up(pieces, held);
-        const double block = block_clocks(problem, row, (double)((pieces < held ? pieces : held) * t->cluster));
-        const double saved = whole - rounds * (double)blocks * block;
-        const double added = ARRIVAL + rounds * sums / WRITE + (double)parts * (LATENCY + sums / ADD);
+        const double  block = block_clocks(&costs, (double)((pieces < held ? pieces : held) * t->cluster));
+        const double  saved = whole - rounds * (double)blocks * block;
+        const double  added = ARRIVAL + rounds * sums / WRITE + (double)parts * (LATENCY + sums / ADD);
         if (saved - added > best.saved - best.added && divided_up(t->k_blocks, blocks) == parts)
             best = (cut_counts){rest, parts, blocks, saved, added};
     }
@@ -274,13 +284,14 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
     if (t.cluster > 2)
         places -= places / 10; /* the rest of a group of SMs does not hold a whole cluster */
-    int64_t held = places < 1 ? 1 : places < t.total ? places : t.total;
-    double  rounds = (double)divided_up(t.total, held);
-    double  share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double  busy = (double)(held * t.cluster) / share;
-    double  blocks = rounds * (double)t.k_blocks * share * block_clocks(problem, row, busy) - cut->saved;
-    double  exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
-    double  memory = is_fp8(row) ? 0 : memory_clocks(problem);
+    int64_t           held = places < 1 ? 1 : places < t.total ? places : t.total;
+    double            rounds = (double)divided_up(t.total, held);
+    double            share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
+    double            busy = (double)(held * t.cluster) / share;
+    const block_costs costs = costs_of_block(problem, row);
+    double            blocks = rounds * (double)t.k_blocks * share * block_clocks(&costs, busy) - cut->saved;
+    double            exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
+    double            memory = is_fp8(row) ? 0 : memory_clocks(problem);
     return FILL + (blocks > memory ? blocks : memory) + rounds * (exchange + STORE * m * n / (128 * 256)) +
            cut->added;
 }
