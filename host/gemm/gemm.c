@@ -106,8 +106,8 @@ static void build_fp8(const ptxpack_variant *row, unsigned index, ptxpack_gemm_d
 
 /* The bits of the index, from the lowest: A column-major, B, C, bias, two of the activation, n no multiple
  * of 8.  The last ones are those of SwiGLU, A, B and bias; a row without it has the plain ones again, and
- * those of few rows and of groups have one order, and n a multiple of 8; those of parts have no C; where B alone is of e4m3, the bits of the orders
- * count its scales. */
+ * those of few rows and of groups have one order, and n a multiple of 8; those of parts have no C; those of wgmma_fit.ptx no C and one order;
+ * where B alone is of e4m3, the bits of the orders count its scales. */
 enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8, SCALE_KINDS = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
@@ -119,7 +119,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     const bool     rows = b_alone || plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
     const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
     const unsigned taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
-    const unsigned rest = groups ? (plain & 0x38) | 2 : rows ? (plain & 0x3c) | 2 : taken;
+    const bool     fit = plan_method_of(row) == &gemm_wgmma_fit;
+    const unsigned rest = groups ? (plain & 0x38) | 2
+                          : rows ? (plain & 0x3c) | 2
+                          : fit  ? (plain & 0x78) | 2
+                                 : taken;
     const ptxpack_gemm_desc d = {.size = sizeof d,
                                  .dtype = dtype,
                                  .m = 1024,
@@ -172,9 +176,10 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma,     &gemm_rows,      &gemm_wgmma,
-                                             &gemm_wgmma_parts,  &gemm_wgmma_fp8, &gemm_rows_e4m3,
-                                             &gemm_wgmma_groups, &gemm_mma,       &gemm_mma_groups};
+static const plan_method *const methods[] = {&gemm_rows_tma,  &gemm_rows,         &gemm_wgmma,
+                                             &gemm_wgmma_fit, &gemm_wgmma_parts,  &gemm_wgmma_fp8,
+                                             &gemm_rows_e4m3, &gemm_wgmma_groups, &gemm_mma,
+                                             &gemm_mma_groups};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -30,8 +30,8 @@ struct ptxpack_gemm_plan {
 };
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
-extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_parts, gemm_wgmma_fp8, gemm_rows, gemm_rows_tma,
-    gemm_rows_e4m3;
+extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fit, gemm_wgmma_parts, gemm_wgmma_fp8, gemm_rows,
+    gemm_rows_tma, gemm_rows_e4m3;
 extern const plan_method gemm_mma_groups, gemm_wgmma_groups; /* of products of groups of rows */
 extern const plan_struct gemm_desc_struct;
 

@@ -1,5 +1,5 @@
-/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx, for tiles that fill the GPU badly of ptx/gemm/wgmma_parts.ptx, for A and
- * B of e4m3 of ptx/gemm/wgmma_fp8.ptx, and for groups of rows of ptx/gemm/wgmma_groups.ptx. */
+/* wgmma.c - the methods of the rows of ptx/gemm/wgmma.ptx, for tiles that fill the GPU badly of ptx/gemm/wgmma_fit.ptx and
+ * wgmma_parts.ptx, for A and B of e4m3 of ptx/gemm/wgmma_fp8.ptx, and for groups of rows of ptx/gemm/wgmma_groups.ptx. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -142,6 +142,19 @@ static const char *refusal_fp8(const plan_problem *problem, const ptxpack_varian
     return line;
 }
 
+static const char *refusal_fit(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    if (desc->order_a != PTXPACK_ROW_MAJOR || desc->order_b != PTXPACK_COLUMN_MAJOR)
+        snprintf(line, PLAN_LINE, "order_%c: takes a row-major A and a column-major B",
+                 desc->order_a != PTXPACK_ROW_MAJOR ? 'a' : 'b');
+    else if (desc->has_c)
+        snprintf(line, PLAN_LINE, "has_c: takes no C");
+    else
+        return refusal(problem, row, line);
+    return line;
+}
+
 static const char *refusal_groups(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { UNIT = 8 }; /* columns, which TMA stores together */
@@ -155,10 +168,11 @@ static const char *refusal_groups(const plan_problem *problem, const ptxpack_var
 /* Offline a row is only chosen, as for an H200. */
 static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
-/* As many clusters as the GPU holds. */
+/* As many clusters as the GPU holds: the rest of a group of SMs does not hold a whole one of more than two blocks. */
 static int64_t clusters_held(const ptxpack_variant *row, const tile_counts *t, int sm_count)
 {
-    const int64_t held = sms_of(sm_count) * row->blocks_per_sm / t->cluster;
+    const int64_t places = sms_of(sm_count) * row->blocks_per_sm / t->cluster;
+    const int64_t held = t->cluster > 2 ? places - places / 10 : places;
     return held > 0 ? held : 1;
 }
 
@@ -175,46 +189,83 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 }
 
 /* ---- blocks of k -------------------------------------------------------------------------------------- */
-/* Clocks that a block of k takes, 128 bytes of it.  It needs block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is
- * twice as fast as 16 bits, which reach SPEED percent of that speed if all SMs are busy.  It also needs its bytes from L2, some of
- * which the blocks of a cluster share; lines that do not all begin at a sector of L2 come slower. */
+/* What a block of k needs, 128 bytes of it: block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as
+ * 16 bits, which reach SPEED percent of that speed if all SMs are busy; and its bytes from L2, some of which the blocks of a cluster
+ * share.  128 bytes of a line that does not begin where a line of L2 does take two accesses; those of lines that do not all begin at a
+ * sector of L2, some more. */
 typedef struct block_costs {
-    double arithmetic, copies; /* clocks */
-    double odd;                /* bytes of such lines */
+    double arithmetic; /* clocks */
+    double busy;       /* the same if other blocks of the SM fill its gaps */
+    double bytes;      /* as many as the accesses to L2 could bring */
+    double rate;       /* of them, a clock and SM, at most */
+    double together;   /* how much longer than alone blocks of one SM take */
 } block_costs;
+
+static double accesses_of(const gemm_matrix *x) /* to L2, for each line of it */
+{
+    enum { SECTOR = 32, L2_LINE = 128 };
+    const int64_t stride = x->stride * x->element,
+                  power = stride & -stride; /* lines begin at multiples of the power of 2 */
+    return power == 0 || power >= L2_LINE ? 1 : power < SECTOR ? 2.5 : 2 - (double)power / L2_LINE;
+}
 
 static block_costs costs_of_block(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum {
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
-        L2_BYTES = 64 /* a clock and SM */,
-        SECTOR = 32
+        FILLED = 90 /* percent */
     };
-    const gemm_geometry *g = (const gemm_geometry *)problem->geometry;
-    const double         m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
-    const double         n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    const double         lines[] = {m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1),
-                                    n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1)};
-    block_costs          c = {.arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100 /
-                                            (double)ptxpack_variant_parameter(row, "SPEED", 100)};
-    for (int i = GEMM_A; i <= GEMM_B; i++) {
-        const bool even = g->matrix[i].stride * g->matrix[i].element % SECTOR == 0;
-        c.copies += even ? lines[i] * TILE_BOX_ROW / L2_BYTES : 0;
-        c.odd += even ? 0 : lines[i] * TILE_BOX_ROW;
-    }
-    return c;
+    const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const double       m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    const double       n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const double       speed = (double)ptxpack_variant_parameter(row, "SPEED", 100);
+    const double       least = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100;
+    const double lines = m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1) * accesses_of(&x[GEMM_A]) +
+                         n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1) * accesses_of(&x[GEMM_B]);
+    return (block_costs){.arithmetic = least / speed,
+                         .busy = least / (speed > FILLED || is_fp8(row) ? speed : FILLED),
+                         .bytes = lines * TILE_BOX_ROW,
+                         .rate = is_fp8(row) ? 64 : 80,
+                         .together = is_fp8(row) ? 1 : 1.08};
 }
 
-/* While `busy` of the GPU's SMs work. */
-static double block_clocks(const block_costs *c, double busy)
+/* The clocks of `share` blocks of an SM, one of k each, while `busy` of the GPU's SMs work. */
+static double block_clocks(const block_costs *c, double busy, double share)
 {
-    enum { ODD_BYTES = 40 /* a clock and SM */, ODD_BYTES_ALL = 3300 /* of all SMs together */ };
-    const double odd = ODD_BYTES_ALL / busy < ODD_BYTES ? ODD_BYTES_ALL / busy : ODD_BYTES;
-    const double copies = c->copies + c->odd / odd;
-    return c->arithmetic > copies ? c->arithmetic : copies;
+    enum { L2_BYTES_ALL = 8400 /* a clock, to all SMs together */ };
+    const double rate = L2_BYTES_ALL / busy < c->rate ? L2_BYTES_ALL / busy : c->rate;
+    const double copies = c->bytes / rate, most = copies > c->busy ? copies : c->busy;
+    const double all = share > 1 ? share * most * c->together : most;
+    return c->arithmetic > all ? c->arithmetic : all;
 }
 
 /* ---- parts of tiles ----------------------------------------------------------------------------------- */
+enum { PART_GROUP = 8 /* parts, or groups of them, that one warp adds */ };
+
+static void symbols_parts(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    symbols(problem, layout, list);
+    symbol_add(list, "PART_GROUP", PART_GROUP);
+}
+
+/* How parts become sums: groups of them, groups of these, ... */
+typedef struct part_levels {
+    int64_t levels, groups; /* groups of all levels */
+    int64_t steps;          /* parts and groups that are added one after the other */
+} part_levels;
+
+static part_levels levels_of(int64_t parts)
+{
+    part_levels l = {0};
+    do {
+        l.levels++;
+        l.steps += parts < PART_GROUP ? parts : PART_GROUP;
+        parts = divided_up(parts, PART_GROUP);
+        l.groups += parts;
+    } while (parts > 1);
+    return l;
+}
+
 /* What is cut, and what that brings.  Tiles are those of clusters. */
 typedef struct cut_counts {
     int64_t tiles;  /* that are cut: the last ones, which do not fill a round */
@@ -224,26 +275,32 @@ typedef struct cut_counts {
     double  added;  /* clocks for the sums of parts */
 } cut_counts;
 
-/* Each of these rows has one block for each SM.  A part's sums go to memory; the block that comes last to a tile reads those of all
- * its parts, one after the other. */
+/* Each of these rows has one block for each SM.  A part's sums go to memory; the block that comes last to a group of them, or of
+ * groups, reads its sums, one part after the other. */
 static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
 {
     enum { MOST = 64, WRITE = 16 /* sums a clock */, ADD = 40, LATENCY = 1300, ARRIVAL = 4000 };
+    enum { WORTH = 25 /* it must save one part of so many: while SMs rest, the others run faster */ };
     const double      sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
                                  ptxpack_variant_parameter(row, "BLOCK_N", 1));
     const int64_t     held = clusters_held(row, t, problem->sm_count), rest = t->total % held;
     const block_costs costs = costs_of_block(problem, row);
-    const double whole = rest > 0 ? (double)t->k_blocks * block_clocks(&costs, (double)(rest * t->cluster)) : 0;
+    const double whole = rest > 0 ? (double)t->k_blocks * block_clocks(&costs, (double)(rest * t->cluster), 1)
+                                  : 0;
     cut_counts   best = {0};
     for (int64_t parts = 2; rest > 0 && parts <= MOST && parts <= t->k_blocks; parts++) {
         const int64_t blocks = divided_up(t->k_blocks, parts), pieces = rest * parts;
         const double  rounds = (double)divided_up(pieces, held);
-        const double  block = block_clocks(&costs, (double)((pieces < held ? pieces : held) * t->cluster));
+        const double  block = block_clocks(&costs, (double)((pieces < held ? pieces : held) * t->cluster), 1);
         const double  saved = whole - rounds * (double)blocks * block;
-        const double  added = ARRIVAL + rounds * sums / WRITE + (double)parts * (LATENCY + sums / ADD);
+        const part_levels l = levels_of(parts);
+        const double      added = (double)l.levels * ARRIVAL + rounds * sums / WRITE +
+                             (double)l.steps * (LATENCY + sums / ADD);
         if (saved - added > best.saved - best.added && divided_up(t->k_blocks, blocks) == parts)
             best = (cut_counts){rest, parts, blocks, saved, added};
     }
+    if ((best.saved - best.added) * WORTH < whole * (double)divided_up(t->total, held))
+        return (cut_counts){0};
     return best;
 }
 
@@ -271,29 +328,30 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
 {
     enum {
         FILL = 3500,
+        CLUSTER = 1000 /* to begin together */,
+        BOX = 64 /* columns that are stored together */,
         STORE = 4000,
         EXCHANGE = 2600 /* with each of the blocks that share k */,
         EXCHANGE_FP8 = 8500
     };
-    double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
-    double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    double      cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
-    int         sm_count = problem->sm_count;
-    tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
-                                (const gemm_geometry *)problem->geometry);
-    int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
-    if (t.cluster > 2)
-        places -= places / 10; /* the rest of a group of SMs does not hold a whole cluster */
-    int64_t           held = places < 1 ? 1 : places < t.total ? places : t.total;
+    double            m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    double            n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    double            cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
+    int               sm_count = problem->sm_count;
+    tile_counts       t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
+                                      (const gemm_geometry *)problem->geometry);
+    int64_t           held = clusters_at_once(row, &t, sm_count);
     double            rounds = (double)divided_up(t.total, held);
     double            share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
     double            busy = (double)(held * t.cluster) / share;
     const block_costs costs = costs_of_block(problem, row);
-    double            blocks = rounds * (double)t.k_blocks * share * block_clocks(&costs, busy) - cut->saved;
+    double            blocks = rounds * (double)t.k_blocks * block_clocks(&costs, busy, share) - cut->saved;
     double            exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
     double            memory = is_fp8(row) ? 0 : memory_clocks(problem);
-    return FILL + (blocks > memory ? blocks : memory) + rounds * (exchange + STORE * m * n / (128 * 256)) +
-           cut->added;
+    double            begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
+    double            boxes = (double)divided_up((int64_t)n, BOX);
+    return begin + (blocks > memory ? blocks : memory) +
+           rounds * (exchange + STORE * m * boxes * BOX / (128 * 256)) + cut->added;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
@@ -455,14 +513,15 @@ static ptxpack_status address_groups(const plan_head *head, const void *buffers,
 static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                                  plan_head *head)
 {
-    enum { COUNTER = 4, ALIGNMENT = 16, WARPGROUP = 4 };
+    enum { COUNTER = 4, ALIGNMENT = 16, WARPGROUP = 4 /* warps */ };
     const tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
                                       (const gemm_geometry *)problem->geometry);
     const cut_counts  cut = cut_tiles(problem, row, &t);
     const int64_t     m = ptxpack_variant_parameter(row, "BLOCK_M", 1),
                   n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    const int64_t groups = levels_of(cut.parts).groups;
     const int64_t counters = cut.tiles * t.cluster * ptxpack_variant_parameter(row, "WARPGROUPS", 1) *
-                             WARPGROUP * COUNTER;
+                             WARPGROUP * groups * COUNTER;
     const int64_t               held = clusters_held(row, &t, problem->sm_count);
     gemm_wgmma_parts_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_parts;
     const ptxpack_status        status = fill(problem, row, layout, head);
@@ -470,6 +529,7 @@ static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_vari
     a->cut_tiles = (int32_t)cut.tiles;
     a->tile_parts = (int32_t)cut.parts;
     a->part_blocks = (int32_t)cut.blocks;
+    a->tile_counters = (int32_t)groups;
     a->tiles_total = (int32_t)(t.total + cut.tiles * (cut.parts - 1));
     if (cut.tiles == 0)
         return status;
@@ -529,6 +589,23 @@ const plan_method           gemm_wgmma = {
               .corner_count = GEMM_CORNERS,
               .corners_of = corners_of,
 };
+const plan_method gemm_wgmma_fit = {
+    .file = "gemm/wgmma_fit.ptx",
+    .beside = &gemm_wgmma,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof fields[0],
+    .argument_bytes = sizeof(gemm_wgmma_arguments),
+    .layout_bytes = sizeof(gemm_wgmma_layout),
+    .derive = derive,
+    .refusal = refusal_fit,
+    .cost = cost,
+    .symbols = symbols,
+    .fill = fill,
+    .address = address,
+    .corners = gemm_groups_corners,
+    .corner_count = GEMM_GROUPS_CORNERS,
+    .corners_of = corners_groups_of,
+};
 const plan_method gemm_wgmma_parts = {
     .file = "gemm/wgmma_parts.ptx",
     .beside = &gemm_wgmma,
@@ -539,7 +616,7 @@ const plan_method gemm_wgmma_parts = {
     .derive = derive,
     .refusal = refusal_parts,
     .cost = cost_parts,
-    .symbols = symbols,
+    .symbols = symbols_parts,
     .fill = fill_parts,
     .address = address_parts,
     .corners = gemm_groups_corners,

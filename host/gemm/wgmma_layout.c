@@ -13,10 +13,20 @@ enum {
     RANK = 3, /* of maps: along a line, from line to line, batch */
     BITS = 8 * ELEMENT,
     BOX_COLUMNS = TILE_BOX_ROW / ELEMENT,
-    GROUP_ROWS = 8, /* after which the swizzle repeats */
+    GROUP_ROWS = 8,     /* after which the swizzle repeats */
+    WGMMA_COLUMNS = 16, /* that a warp finishes together */
 };
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
+/* wgmma takes e4m3 only where k goes along a line; parts of no whole boxes have only such lines, too. */
+bool ptxpack_gemm_wgmma_takes_k_lines(const ptxpack_variant *row, bool of_b)
+{
+    const char *const extent = of_b ? "BLOCK_N" : "BLOCK_M", *parts = of_b ? "CLUSTER_M" : "CLUSTER_N";
+    return ptxpack_variant_parameter(row, "FP8", 0) == 0 &&
+           ptxpack_variant_parameter(row, extent, 0) / ptxpack_variant_parameter(row, parts, 1) % BOX_COLUMNS ==
+               0;
+}
+
 static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
 {
     memset(l, 0, sizeof *l);
@@ -32,11 +42,13 @@ static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
     l->cluster_m = ptxpack_variant_parameter(row, "CLUSTER_M", 0);
     l->cluster_n = ptxpack_variant_parameter(row, "CLUSTER_N", 0);
     l->cluster_k = ptxpack_variant_parameter(row, "CLUSTER_K", 0);
+    l->k_lines_a = ptxpack_gemm_wgmma_takes_k_lines(row, false);
+    l->k_lines_b = ptxpack_gemm_wgmma_takes_k_lines(row, true);
     l->d_buffers = ptxpack_variant_parameter(row, "D_BUFFERS", 0);
     l->regs_producer = ptxpack_variant_parameter(row, "REGS_PRODUCER", 0);
     l->regs_consumer = ptxpack_variant_parameter(row, "REGS_CONSUMER", 0);
     l->d_columns = BOX_COLUMNS;
-    l->d_boxes = l->block_n / l->d_columns;
+    l->d_boxes = (l->block_n + l->d_columns - 1) / l->d_columns; /* the last two may overlap */
 }
 
 static bool is_extent(int64_t blocks) { return blocks == 1 || blocks == 2 || blocks == 4; }
@@ -54,21 +66,20 @@ static const char *contradiction_of_fp8(const gemm_wgmma_layout *l)
 static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_variant *row)
 {
     int64_t     boxes = l->m_tiles * l->d_boxes;
-    int64_t     unit = l->element == 1 ? GROUP_ROWS
-                                       : BOX_COLUMNS; /* rows of a part: as the lines of a box, or its columns */
     const char *of_fp8 = contradiction_of_fp8(l);
     return of_fp8 != NULL                           ? of_fp8
            : l->warpgroups < 1 || l->warpgroups > 3 ? "WARPGROUPS is not 1, 2 or 3"
            : l->m_tiles < 1 || l->m_tiles > 2       ? "M_TILES is not 1 or 2"
            : l->block_m != TILE_WGMMA_ROWS * l->m_tiles * l->warpgroups
                ? "BLOCK_M is not 64 * M_TILES * WARPGROUPS"
-           : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % BOX_COLUMNS != 0
-               ? "BLOCK_N is not a multiple of 64 up to 256"
+           : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % WGMMA_COLUMNS != 0
+               ? "BLOCK_N is not a multiple of 16 from 64 to 256"
            : l->stages < 2                                        ? "STAGES is not 2 or more"
            : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2 or 4"
-           : l->block_m / unit % l->cluster_n != 0                ? "CLUSTER_N does not divide the boxes of A"
-           : l->block_n / unit % l->cluster_m != 0                ? "CLUSTER_M does not divide the boxes of B"
-           : !is_extent(l->cluster_k)                             ? "CLUSTER_K is not 1, 2 or 4"
+           : l->block_m / GROUP_ROWS % l->cluster_n != 0 ? "CLUSTER_N does not divide the groups of 8 rows of A"
+           : l->block_n / GROUP_ROWS % l->cluster_m != 0
+               ? "CLUSTER_M does not divide the groups of 8 columns of B"
+           : !is_extent(l->cluster_k) ? "CLUSTER_K is not 1, 2 or 4"
            : l->cluster_k > 1 && (l->cluster_m * l->cluster_n > 1 || l->m_tiles > 1)
                ? "CLUSTER_K goes with no CLUSTER_M, CLUSTER_N and M_TILES"
            : boxes % l->cluster_k != 0 ? "CLUSTER_K does not divide the boxes of D"
@@ -115,11 +126,10 @@ OWN_FRAME ptxpack_status describe_operand(const char *name, gemm_wgmma_operand *
     return PTXPACK_OK;
 }
 
-/* wgmma takes e4m3 only where k goes along a line. */
 static void describe_operands(gemm_wgmma_layout *l)
 {
     for (int column = 0; column < 2 && l->status == PTXPACK_OK; column++) {
-        const bool a_needed = l->element != 1 || column == 0, b_needed = l->element != 1 || column == 1;
+        const bool a_needed = column == 0 || l->k_lines_a, b_needed = column == 1 || l->k_lines_b;
         l->a[column].parts = l->cluster_n;
         l->b[column].parts = l->cluster_m;
         if (a_needed)
@@ -150,16 +160,17 @@ OWN_FRAME void describe_output(gemm_wgmma_layout *l)
         l->status = tile_check_box("c", &l->c_box, RANK, l->block_m, l->d_columns, 1, 0);
 }
 
-/* The accumulators of all warpgroups, each with the rows of one instruction. */
+/* The accumulators of a warpgroup, each with the rows of one instruction; of e4m3, whose scales differ from row to row, of all. */
 OWN_FRAME void describe_accumulators(gemm_wgmma_layout *l)
 {
-    char name[64];
+    const int64_t warpgroups = l->element == 1 ? l->warpgroups : 1;
+    char          name[64];
     snprintf(name, sizeof name, "SM90_64x%lldx16_F32F16F16_SS", (long long)l->block_n);
-    ptxpack_tiled_mma mma = tile_wgmma(l->warpgroups, name);
+    ptxpack_tiled_mma mma = tile_wgmma(warpgroups, name);
     l->status = mma.status;
     if (l->status != PTXPACK_OK)
         return;
-    l->c_place = tile_accumulators(&mma, TILE_WGMMA_ROWS * l->warpgroups, l->block_n);
+    l->c_place = tile_accumulators(&mma, TILE_WGMMA_ROWS * warpgroups, l->block_n);
     l->status = l->c_place.shape.status;
 }
 

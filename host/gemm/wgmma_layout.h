@@ -24,7 +24,8 @@ typedef struct gemm_wgmma_layout {
     ptxpack_status status;
     int64_t        block_m, block_n, block_k, m_tiles, warpgroups, stages, d_buffers;
     int64_t        cluster_m, cluster_n, cluster_k;
-    int64_t        element;     /* bytes of one of A or B */
+    bool           k_lines_a, k_lines_b; /* an A, a B of which k goes from line to line is taken */
+    int64_t        element;              /* bytes of one of A or B */
     int64_t        parts, sets; /* e4m3: instructions' columns are BLOCK_N / parts; accumulators in flight */
     int64_t        regs_producer, regs_consumer; /* registers a thread */
     gemm_wgmma_operand a[2],
@@ -42,6 +43,8 @@ typedef struct gemm_wgmma_layout {
     int64_t barrier[GEMM_BARRIERS], barrier_count[GEMM_BARRIERS];
 } gemm_wgmma_layout;
 
+/* Whether a row takes a column-major A, or a row-major B: each block of a cluster then brings whole boxes of 64 lines of k. */
+bool ptxpack_gemm_wgmma_takes_k_lines(const ptxpack_variant *row, bool of_b);
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_layout *l);

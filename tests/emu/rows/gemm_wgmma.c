@@ -1,5 +1,5 @@
-/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx, wgmma_parts.ptx and wgmma_fp8.ptx on the emulated GPU: problems of random extents, orders,
- * strides, batches and epilogues run twice on six SMs, so that a cluster has several tiles, some of which lie
+/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx, wgmma_fit.ptx, wgmma_parts.ptx and wgmma_fp8.ptx on the emulated GPU: problems of random
+ * extents, orders, strides, batches and epilogues run twice on six SMs, so that a cluster has several tiles, some of which lie
  * beyond the matrix.  The emulated driver finds waits that never end, and races; every element is verified, and
  * the bytes between the elements of D must not change.  Also, one block of ptx/gemm/mma.ptx runs on lines of
  * more than 2^30 elements.
@@ -56,6 +56,11 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
         d->order_a = PTXPACK_ROW_MAJOR;
         d->order_b = PTXPACK_COLUMN_MAJOR;
         d->k += d->k == 0;
+    }
+    if (plan_method_of(row) == &gemm_wgmma_fit) {
+        d->has_c = false;
+        d->order_a = PTXPACK_ROW_MAJOR;
+        d->order_b = PTXPACK_COLUMN_MAJOR;
     }
     if (plan_method_of(row) == &gemm_wgmma_parts) {
         d->has_c = false;
@@ -270,6 +275,45 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
     return true;
 }
 
+/* ---- many parts ----------------------------------------------------------------------------------------- */
+/* One tile whose k is cut into so many parts that their sums are added in groups, and those of groups after that. */
+static bool test_groups_of_parts(random_state *random)
+{
+    enum { K = 16384, PART_GROUP = 8 };
+    const ptxpack_variant *row = ptxpack_variant_find("gemm_wgmma_sm90_parts_128x128");
+    device                 dev = {.handle = NULL};
+    ptxpack_gemm_plan     *plan = NULL;
+    char                   line[PLAN_LINE];
+    problem                p = {.desc = {.size = sizeof p.desc,
+                                         .dtype = PTXPACK_BF16,
+                                         .m = 3,
+                                         .n = 40,
+                                         .k = K,
+                                         .order_b = PTXPACK_COLUMN_MAJOR},
+                                .at = {.size = sizeof p.at, .alpha = 1}};
+    char                  *sms = getenv("PTXPACK_EMU_SMS") != NULL ? strdup(getenv("PTXPACK_EMU_SMS")) : NULL;
+    setenv("PTXPACK_EMU_SMS", "24", 1);
+    bool ok = device_open_as(&dev, "emu", NULL) == PTXPACK_OK &&
+              ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK &&
+              device_status(&dev, ptxpack_gemm_plan_row(dev.handle, &p.desc, row, &plan));
+    if (ok && plan->arguments.wgmma_parts.tile_parts <= PART_GROUP)
+        ok = (snprintf(dev.line, sizeof dev.line, "%d parts are not more than a group",
+                       plan->arguments.wgmma_parts.tile_parts),
+              false);
+    ok = ok && fill(&dev, random, &p) && run(&dev, &p, row) && all_right(&dev, &p);
+    if (!ok)
+        describe(&p.desc, row->id, dev.line);
+    ptxpack_gemm_plan_free(plan);
+    release(&dev, &p);
+    device_close(&dev);
+    if (sms != NULL)
+        setenv("PTXPACK_EMU_SMS", sms, 1);
+    else
+        unsetenv("PTXPACK_EMU_SMS");
+    free(sms);
+    return ok;
+}
+
 /* ---- long lines --------------------------------------------------------------------------------------- */
 enum { LONG = (1 << 30) + 64, SOME = 64 /* columns of the first block: only it is launched */ };
 
@@ -327,12 +371,14 @@ int main(int argc, char **argv)
     size_t                 count, tested = 0, failed = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     setenv("PTXPACK_EMU_SM", "90", 1);
+    failed += argc <= 3 && !test_groups_of_parts(&random);
+    tested += argc <= 3;
     setenv("PTXPACK_EMU_SMS", "6", 0);
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;
     for (size_t i = 0; i < count; i++)
-        if ((plan_method_of(&rows[i]) == &gemm_wgmma || plan_method_of(&rows[i]) == &gemm_wgmma_parts ||
-             plan_method_of(&rows[i]) == &gemm_wgmma_fp8) &&
+        if ((plan_method_of(&rows[i]) == &gemm_wgmma || plan_method_of(&rows[i]) == &gemm_wgmma_fit ||
+             plan_method_of(&rows[i]) == &gemm_wgmma_parts || plan_method_of(&rows[i]) == &gemm_wgmma_fp8) &&
             (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
             tested++;
             failed += !test_row(&dev, &rows[i], &random, problems);

@@ -400,8 +400,8 @@ static void for_every_row(void (*test)(const row_case *))
     for (size_t i = 0; i < count; i++) {
         static row_case    c;
         const plan_method *method = plan_method_of(&rows[i]);
-        if (method != &gemm_wgmma && method != &gemm_wgmma_parts && method != &gemm_wgmma_fp8 &&
-            method != &gemm_wgmma_groups)
+        if (method != &gemm_wgmma && method != &gemm_wgmma_fit && method != &gemm_wgmma_parts &&
+            method != &gemm_wgmma_fp8 && method != &gemm_wgmma_groups)
             continue;
         c.row = &rows[i];
         if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)
@@ -446,11 +446,13 @@ static void check_operand(const row_case *c, const gemm_wgmma_operand *o, int64_
 
 static void check_row(const row_case *c)
 {
-    const bool fp8 = plan_method_of(c->row) == &gemm_wgmma_fp8; /* of one order */
+    const plan_method *method = plan_method_of(c->row);
+    const bool k_lines = method != &gemm_wgmma_fp8 && method != &gemm_wgmma_fit; /* these have one order */
+    assert_true(!k_lines || (c->l.k_lines_a && c->l.k_lines_b));
     for (int column = 0; column < 2; column++) {
-        if (!fp8 || column == 0)
+        if (k_lines || column == 0)
             check_operand(c, &c->l.a[column], c->l.block_m, column == 1);
-        if (!fp8 || column == 1)
+        if (k_lines || column == 1)
             check_operand(c, &c->l.b[column], c->l.block_n, column == 0);
     }
     assert_true(c->l.shared_bytes <= SHARED_LIMIT / c->row->blocks_per_sm - 1024 * (c->row->blocks_per_sm - 1));
@@ -496,12 +498,13 @@ static void check_staging(const row_case *c)
 {
     static ptxpack_symbol   all[PTXPACK_INSTANCE_SYMBOLS];
     const bool              fp8 = plan_method_of(c->row) == &gemm_wgmma_fp8;
+    const bool              one_order = fp8 || plan_method_of(c->row) == &gemm_wgmma_fit;
     const ptxpack_gemm_desc desc = {.size = sizeof desc,
                                     .dtype = PTXPACK_BF16,
                                     .m = 64,
                                     .n = 64,
                                     .k = 64,
-                                    .order_b = fp8 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                                    .order_b = one_order ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
                                     .dtype_ab = fp8 ? PTXPACK_E4M3 : (ptxpack_dtype)0};
     size_t                  count = plan_row_symbols(c->row, &desc, all);
     if (count == 0)
@@ -552,6 +555,7 @@ static void contradictions_are_refused(void **state)
 {
     (void)state;
     contradictions_of("gemm_wgmma_sm90_128x256_2x1");
+    contradictions_of("gemm_wgmma_sm90_fit_192x144_1x2");
     contradictions_of("gemm_wgmma_sm90_fp8_128x192_2x1");
 }
 
@@ -588,9 +592,43 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
     assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
     assert_int_equal(plan.head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
-    assert_int_equal(plan.head.counters, cut * cluster * WARPS * (int64_t)sizeof(uint32_t));
+    int64_t groups = 0; /* of 8 parts, of 8 groups, ... */
+    for (int64_t items = a->tile_parts; items > 1; groups += items)
+        items = (items + 7) / 8;
+    assert_int_equal(a->tile_counters, groups);
+    assert_int_equal(plan.head.counters,
+                     (cut * cluster * WARPS * groups * (int64_t)sizeof(uint32_t) + 15) / 16 * 16);
     assert_int_equal(plan.head.workspace - plan.head.counters,
                      cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
+}
+
+/* Rows of tiles that fill whole rounds where others do not. */
+static void tiles_fit_the_gpu(void **state)
+{
+    (void)state;
+    ptxpack               *handle;
+    const ptxpack_variant *row;
+    const ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc      d = {.size = sizeof d,
+                                .dtype = PTXPACK_F16,
+                                .m = 1536,
+                                .n = 1536,
+                                .k = 1536,
+                                .order_b = PTXPACK_COLUMN_MAJOR};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
+    assert_string_equal(row->id, "gemm_wgmma_sm90_fit_128x144_2x1"); /* 132 tiles */
+    d.has_c = true;
+    expect_row_refusal(handle, &d, row->id, "has_c: takes no C");
+    d.has_c = false;
+    d.order_a = PTXPACK_COLUMN_MAJOR;
+    expect_row_refusal(handle, &d, row->id, "order_a: takes a row-major A and a column-major B");
+    d.order_a = d.order_b = PTXPACK_ROW_MAJOR;
+    expect_row_refusal(handle, &d, row->id, "order_b: takes a row-major A and a column-major B");
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    d.activation = PTXPACK_ACTIVATION_SWIGLU;
+    expect_row_refusal(handle, &d, row->id, "activation: has no SwiGLU");
+    ptxpack_close(handle);
 }
 
 static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
@@ -602,9 +640,10 @@ static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
         {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 16384, .has_c = true};
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
-    check_cut(handle, 2560, 2560, 2560, "gemm_wgmma_sm90_parts_128x128", 396, 4);
-    check_cut(handle, 5120, 5120, 5120, "gemm_wgmma_sm90_parts_128x256_2x1", 396,
-              4); /* of two blocks, 66 at once */
+    check_cut(handle, 256, 256, 65536, "gemm_wgmma_sm90_parts_128x128", 0, 4);
+    check_cut(handle, 2560, 4608, 8192, "gemm_wgmma_sm90_parts_128x128", 660, 60);
+    check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264,
+              25); /* of two blocks, 66 at once */
     expect_row_refusal(handle, &d, "gemm_wgmma_sm90_parts_128x128", "has_c: takes no C");
     ptxpack_close(handle);
 }
@@ -626,6 +665,7 @@ int main(void)
         cmocka_unit_test(tiles_are_as_the_hardware_has_them),
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(tiles_fit_the_gpu),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
