@@ -15,7 +15,7 @@ static const char *const names[] = {
 #define NAME(field) #field,
     FIELDS(NAME)
 #undef NAME
-        "shards", "a digest of starts",
+        "shards", "way", "a digest of starts",
 };
 /* clang-format on */
 enum { NAMES = sizeof names / sizeof names[0] };
@@ -34,7 +34,7 @@ static agreement agreement_of(const parallel_whole *w, ptxpack_status status)
 #define VALUE(field) (double)d->field,
         FIELDS(VALUE)
 #undef VALUE
-        (double)w->problem.shards, (double)w->starts_digest,
+        (double)w->problem.shards, (double)w->asked, (double)w->starts_digest,
         /* clang-format on */
     };
     agreement out = {(int32_t)status, (int32_t)w->problem.way, {0}};

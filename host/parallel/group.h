@@ -58,6 +58,19 @@ ptxpack_status group_wait_for(const ptxpack_parallel_group *group, int32_t local
 ptxpack_status group_copy(const ptxpack_parallel_group *group, int32_t to, uint64_t to_address, int32_t from,
                           uint64_t from_address, uint64_t bytes);
 
+/* `depth` times `height` rows of `width` bytes, and one side of a copy of them: where the first row is, the bytes from one row to
+ * the next, and how many rows from one time to the next. */
+typedef struct group_rows {
+    int64_t width, height, depth;
+} group_rows;
+typedef struct group_side {
+    uint64_t at;
+    int64_t  pitch, rows;
+} group_side;
+/* The same of rows that are apart. */
+ptxpack_status group_copy_rows(const ptxpack_parallel_group *group, int32_t to, const group_side *to_side,
+                               int32_t from, const group_side *from_side, const group_rows *rows);
+
 /* Whether kernels of all ranks can read the memory at this address of a local rank, given that the group is direct: as cuMemAlloc
  * makes it, not that of pools and mapped ranges, whose access is the application's. */
 bool group_shows(const ptxpack_parallel_group *group, int32_t local, uint64_t address);

@@ -17,7 +17,12 @@
  * Ways     gather  a rank takes all keys that its rows attend to into its workspace, and then attends to them
  *          steps   it attends to its own keys while those of the nearest rank arrive, to these while those of the next two
  *                  arrive, then of four, ...; the parts are merged by their log-sum-exps in f32, and rounded once more
- *          Keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers.
+ *          heads   each rank takes all rows of its heads_q / ranks query heads and heads_kv / ranks key heads, computes one ordinary
+ *                  attention of them, and takes the results of its rows from the others.  heads_kv is a multiple of the
+ *                  ranks.  All ranks have the same work, with any mask and kind of shards, and nothing is merged; nothing is
+ *                  computed while data are on their way
+ *          By the first two, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
+ *          and heads only where it is expected to be faster by a tenth.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
  *          in a group by NCCL.  k and v of a rank are read by other ranks: its stream goes on after they have been.
  * Streams  A launch is enqueued on a stream of each local rank.  Copies, and kernels that take what they bring, run on streams of
@@ -88,7 +93,8 @@ typedef enum ptxpack_shards { PTXPACK_SHARDS_CONTIGUOUS = 0, PTXPACK_SHARDS_ZIGZ
 typedef enum ptxpack_parallel_way {
     PTXPACK_PARALLEL_BEST = 0, /* the plan chooses */
     PTXPACK_PARALLEL_GATHER = 1,
-    PTXPACK_PARALLEL_STEPS = 2
+    PTXPACK_PARALLEL_STEPS = 2,
+    PTXPACK_PARALLEL_HEADS = 3 /* heads_kv, and so heads_q, is a multiple of the ranks */
 } ptxpack_parallel_way;
 
 /* The attention is the one that `attention` would be on one GPU: of whole sequences, with seqlen_q equal to seqlen_kv, of
@@ -106,7 +112,7 @@ typedef struct ptxpack_attention_parallel_desc {
 } ptxpack_attention_parallel_desc;
 
 /* Device addresses of one local rank: multiples of 16 bytes, those of lse and sinks of 4.  Those of an empty shard are
- * ignored. */
+ * ignored, but for workspace and sinks of the way PTXPACK_PARALLEL_HEADS. */
 typedef struct ptxpack_attention_parallel_buffers {
     uint32_t size;      /* = sizeof(ptxpack_attention_parallel_buffers), of each element */
     uint32_t reserved;  /* 0 */

@@ -171,7 +171,11 @@ static void threads_attend(void **state)
                  {4, 150, -1, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_GATHER},
                  {3, 97, 30, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_GATHER},
                  {8, 200, 60, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_STEPS},
-                 {4, 3, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_STEPS}};
+                 {4, 3, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_STEPS},
+                 {1, 61, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
+                 {2, 131, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
+                 {4, 97, 30, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_HEADS},
+                 {8, 13, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rank_thread t[RANKS], like = causal(cases[i].rows);
@@ -179,6 +183,8 @@ static void threads_attend(void **state)
             like.attention.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
             like.attention.window_left = cases[i].window;
         }
+        if (cases[i].way == PTXPACK_PARALLEL_HEADS)
+            like.attention.heads_q = 2 * (like.attention.heads_kv = cases[i].ranks);
         like.desc.shards = cases[i].shards;
         like.desc.way = cases[i].way;
         whole_tensors tensors = draw_tensors(&like.attention, SEED);
@@ -226,6 +232,12 @@ static void shorten_last(rank_thread *t)
         t->attention.seqlen_q = t->attention.seqlen_kv = 90;
 }
 
+static void other_way_last(rank_thread *t)
+{
+    if (t->rank == t->ranks - 1)
+        t->desc.way = PTXPACK_PARALLEL_HEADS;
+}
+
 static void spoil_last(rank_thread *t)
 {
     if (t->rank == t->ranks - 1)
@@ -247,6 +259,11 @@ static void other_descriptors_are_named(void **state)
     for (int r = 0; r < 3; r++) {
         assert_int_equal(t[r].planned, PTXPACK_E_PEER);
         must_say(&t[r], "rank 2 has seqlen_q 90, and rank 0 has 80");
+    }
+    run_ranks(t, 2, &like, -1, other_way_last);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(t[r].planned, PTXPACK_E_PEER);
+        must_say(&t[r], "rank 1 has way 3, and rank 0 has 0");
     }
 }
 
@@ -281,12 +298,14 @@ static void a_rank_that_does_not_launch_ends_the_others(void **state)
     whole_tensors tensors = draw_tensors(&like.attention, SEED);
     (void)state;
     like.tensors = &tensors;
-    like.desc.way = PTXPACK_PARALLEL_STEPS;
-    run_ranks(t, 2, &like, -1, idle_last);
-    assert_int_equal(t[0].planned, PTXPACK_OK);
-    assert_int_equal(t[0].waited, PTXPACK_E_PEER);
-    assert_int_equal(t[0].again, PTXPACK_E_PEER);
-    must_say(&t[0], "rank 0 of 2: data of rank 1 (step 1): not there after 1500 ms");
+    for (int way = PTXPACK_PARALLEL_STEPS; way <= PTXPACK_PARALLEL_HEADS; way++) {
+        like.desc.way = (ptxpack_parallel_way)way;
+        run_ranks(t, 2, &like, -1, idle_last);
+        assert_int_equal(t[0].planned, PTXPACK_OK);
+        assert_int_equal(t[0].waited, PTXPACK_E_PEER);
+        assert_int_equal(t[0].again, PTXPACK_E_PEER);
+        must_say(&t[0], "rank 0 of 2: data of rank 1 (step 1): not there after 1500 ms");
+    }
     like.attention.seqlen_q = like.attention.seqlen_kv = 60;
     run_ranks(t, 2, &like, -1, NULL);
     assert_int_equal(t[0].waited, PTXPACK_OK);
