@@ -95,6 +95,7 @@ DENSE = [  # (rows, dtype, options of the call, options of the reference)
     (75, torch.float16, {"window": (30, 0), "softcap": 5.0, "way": "gather"}, {"left": 30, "right": 0, "softcap": 5.0}),
     (64, torch.float16, {"causal": True, "shards": "contiguous", "sinks": torch.tensor([0.5, -2.0, -torch.inf, 3.0])},
      {"causal": True, "sinks": torch.tensor([0.5, -2.0, -torch.inf, 3.0])}),
+    (67, torch.bfloat16, {"causal": True, "way": "heads"}, {"causal": True}),  # of ranks that divide the heads
     (131, torch.float16, {"causal": True}, {"causal": True}),  # the plan of the first one, after others had its workspace
     (3, torch.float16, {"causal": True}, {"causal": True}),  # empty chunks
     (1, torch.float16, {"shards": "contiguous"}, {}),  # empty shards
@@ -111,6 +112,8 @@ def attend(rank, ranks):
     with ptxpack.torch.context_parallel() as cp:
         assert (cp.rank, cp.ranks) == (rank, ranks)
         for seed, (rows, dtype, options, limits) in enumerate(DENSE):
+            if options.get("way") == "heads" and 2 % ranks != 0:
+                continue
             whole = draw(seed, (2, rows, 4, 64), (2, rows, 2, 64), dtype)
             how = {"shards": options.get("shards", "zigzag")}
             own = [cp.shard(x, **how) for x in whole]
