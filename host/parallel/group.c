@@ -190,6 +190,8 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
 void ptxpack_parallel_free(ptxpack_parallel_group *g)
 {
     bool pushed;
+    if (g != NULL && g->nccl != NULL)
+        presence_free(&g->present);
     if (g != NULL && g->own_comm && g->comm != NULL)
         g->nccl->ncclCommDestroy(g->comm);
     for (int32_t i = 0; g != NULL && i < g->local; i++)

@@ -6,8 +6,9 @@
 #include "loader/driver.h"
 #include "nccl.h"
 #include "parallel.h"
+#include "presence.h"
 
-enum { GROUP_RANKS = 1024, GROUP_STEPS = 11, GROUP_RECORD = 256 };
+enum { GROUP_RANKS = PRESENCE_RANKS, GROUP_STEPS = 11, GROUP_RECORD = 256 };
 
 typedef struct group_local_rank {
     ptxpack            *handle;
@@ -34,6 +35,8 @@ struct ptxpack_parallel_group {
     char              broken[400]; /* why the group can no longer be used; "": it can */
     group_step        steps[GROUP_STEPS];
     int32_t           step_count;
+    const char       *together; /* a call that waits for all ranks, while it does; otherwise NULL */
+    presence          present;
 };
 
 /* A group with so many local ranks, all else 0; NULL: out of memory. */

@@ -5,7 +5,7 @@
 
 #include "decoding.h"
 
-enum { TIMEOUT_MS = 20000, SHORT_MS = 1500, HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1 };
+enum { TIMEOUT_MS = 20000, SHORT_MS = 1500, PROCESS_MS = 2500, HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1 };
 
 static char self[512];
 
@@ -28,7 +28,7 @@ typedef struct rank_thread {
     ptxpack_attention_parallel_desc desc;
     const whole_tensors            *tensors; /* NULL: the launch is left out */
     const decode_case              *decode;
-    bool                            of_application;
+    bool                            of_application, idle; /* idle: it makes no plan */
     struct ncclComm                *comm;
     decode_rank_memory             *memory; /* of decoding */
     ptxpack_status                  joined, planned, waited, again;
@@ -105,7 +105,9 @@ static void *run_rank(void *argument)
     keep_line(t);
     if (t->joined != PTXPACK_OK)
         return NULL;
-    if (t->decode != NULL)
+    if (t->idle)
+        usleep(1000 * (PROCESS_MS + 1000));
+    else if (t->decode != NULL)
         decode(t, group);
     else
         attend(t, group);
@@ -288,7 +290,10 @@ static void a_rank_that_does_not_join_ends_the_others(void **state)
         must_say(&t[r], r == 0 ? "rank 0 of 3: joining the group: " : "rank 2 of 3: joining the group: ");
     }
     /* The first one whose time is over ends the other, which may be told that by NCCL. */
-    must_say(strstr(t[0].line, "1500 ms") != NULL ? &t[0] : &t[2], "a rank did not take part within 1500 ms");
+    must_say(strstr(t[0].line, "1500 ms") != NULL ? &t[0] : &t[2],
+             "rank 1 was not seen on this machine within 1500 ms");
+    must_say(&t[0], "rank 1 was not seen on this machine");
+    must_say(&t[2], "rank 1 was not seen on this machine");
 }
 
 /* The device of the rank that gave up still computes. */
@@ -314,7 +319,8 @@ static void a_rank_that_does_not_launch_ends_the_others(void **state)
 }
 
 /* ---- ranks that are processes ------------------------------------------------------------------------- */
-/* This program as one rank: "RANK RANKS ID" as its words.  Prints what it is told. */
+/* This program as one rank: "RANK RANKS ID KIND TIMEOUT_MS" as its words, where KIND is steps, heads, or idle: it joins, and does
+ * nothing for as long as the others wait.  Prints what it is told. */
 static int be_a_rank(char **words)
 {
     uint8_t         id[PTXPACK_PARALLEL_ID_BYTES];
@@ -328,7 +334,9 @@ static int be_a_rank(char **words)
     t.rank = atoi(words[0]);
     t.ranks = atoi(words[1]);
     t.id = id;
-    t.desc.way = PTXPACK_PARALLEL_STEPS;
+    t.desc.way = strcmp(words[3], "heads") == 0 ? PTXPACK_PARALLEL_HEADS : PTXPACK_PARALLEL_STEPS;
+    t.timeout_ms = atoi(words[4]);
+    t.idle = strcmp(words[3], "idle") == 0;
     whole_tensors tensors = draw_tensors(&t.attention, SEED);
     t.tensors = &tensors;
     if (ptxpack_open(&options, &handles[t.rank]) != PTXPACK_OK)
@@ -339,46 +347,86 @@ static int be_a_rank(char **words)
     return 0;
 }
 
-static FILE *start_rank(int rank, int ranks, const uint8_t *id, const char *fault)
+static FILE *start_rank(int rank, int ranks, const uint8_t *id, const char *fault, const char *kind,
+                        int timeout_ms)
 {
-    char hex[HEX], command[1200];
+    char hex[HEX], command[1300];
     for (int i = 0; i < PTXPACK_PARALLEL_ID_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", id[i]);
-    snprintf(command, sizeof command, "exec env PTXPACK_EMU_NCCL_FAULT=%s %s %d %d %s 2>/dev/null", fault, self,
-             rank, ranks, hex);
+    snprintf(command, sizeof command, "exec env PTXPACK_EMU_NCCL_FAULT=%s %s %d %d %s %s %d 2>/dev/null", fault,
+             self, rank, ranks, hex, kind, timeout_ms);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     return pipe;
 }
 
+/* What a process prints, the last line with a colon. */
+static void end_rank(FILE *pipe, char line[512])
+{
+    char next[512];
+    line[0] = '\0';
+    while (fgets(next, sizeof next, pipe) != NULL)
+        if (strstr(next, ": ") != NULL)
+            snprintf(line, 512, "%s", next);
+    pclose(pipe);
+}
+
 /* Starts two, of which rank 1 has `fault`; `line` gets what rank 0 prints. */
-static void run_processes(const char *fault, char line[512])
+static void run_processes(const char *fault, const char *kind, char line[512])
 {
     uint8_t id[PTXPACK_PARALLEL_ID_BYTES];
     char    other[512] = "";
     assert_int_equal(ptxpack_parallel_id(id), PTXPACK_OK);
-    FILE *first = start_rank(0, 2, id, ""), *second = start_rank(1, 2, id, fault);
-    line[0] = '\0';
-    while (fgets(line, 512, first) != NULL && strstr(line, ": ") == NULL)
-        ;
-    while (fgets(other, sizeof other, second) != NULL)
-        ;
-    pclose(first);
-    pclose(second);
+    FILE *first = start_rank(0, 2, id, "", kind, TIMEOUT_MS),
+         *second = start_rank(1, 2, id, fault, kind, TIMEOUT_MS);
+    end_rank(first, line);
+    end_rank(second, other);
 }
 
 static void processes_attend_and_survive(void **state)
 {
     char line[512];
     (void)state;
-    run_processes("", line);
+    run_processes("", "steps", line);
     assert_string_equal(line, "0 0 0: \n");
-    run_processes("die@1=3", line); /* its third operation: after two exchanges of the plan */
+    run_processes("", "heads", line);
+    assert_string_equal(line, "0 0 0: \n");
+    run_processes("die@1=3", "steps", line); /* its third operation: after two exchanges of the plan */
     /* Perhaps while the plan is made: the other one may be gone before this one has seen the second exchange. */
     if ((strncmp(line, "0 0 20: ", 8) != 0 && strncmp(line, "0 20 0: ", 8) != 0) ||
         strncmp(line + 8, "rank 0 of 2: ", 13) != 0 || strstr(line, "NCCL: ") == NULL ||
         strstr(line, "rank 1 (process ") == NULL)
         fail_msg("the survivor says \"%s\"", line);
+}
+
+/* Of four, two never start, and then one joins alone; both who wait name them. */
+static void processes_that_do_not_come_are_named(void **state)
+{
+    static const struct {
+        const char *kinds[4], *begins, *names;
+    } cases[] = {{{"steps", NULL, "steps", NULL}, "20 0 0: rank ", " of 4: joining the group: "},
+                 {{"steps", "steps", "idle", "steps"}, "0 20 0: rank ", " of 4: making a plan: "}};
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        uint8_t id[PTXPACK_PARALLEL_ID_BYTES];
+        FILE   *rank[4] = {NULL};
+        char    line[512], who[64];
+        assert_int_equal(ptxpack_parallel_id(id), PTXPACK_OK);
+        for (int r = 0; r < 4; r++)
+            if (cases[c].kinds[r] != NULL)
+                rank[r] = start_rank(r, 4, id, "", cases[c].kinds[r], PROCESS_MS);
+        for (int r = 0; r < 4; r++) {
+            if (rank[r] == NULL)
+                continue;
+            end_rank(rank[r], line);
+            snprintf(who, sizeof who, "%s%d%s", cases[c].begins, r, cases[c].names);
+            if (strcmp(cases[c].kinds[r], "idle") != 0 &&
+                (strncmp(line, who, strlen(who)) != 0 ||
+                 strstr(line, c == 0 ? "ranks 1 and 3 were not seen on this machine"
+                                     : "rank 2 was not seen on this machine") == NULL))
+                fail_msg("rank %d says \"%s\"", r, line);
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -391,6 +439,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_does_not_join_ends_the_others),
         cmocka_unit_test(a_rank_that_does_not_launch_ends_the_others),
         cmocka_unit_test(processes_attend_and_survive),
+        cmocka_unit_test(processes_that_do_not_come_are_named),
     };
-    return argc == 4 ? be_a_rank(argv + 1) : cmocka_run_group_tests(tests, open_all, close_handles);
+    return argc == 6 ? be_a_rank(argv + 1) : cmocka_run_group_tests(tests, open_all, close_handles);
 }
