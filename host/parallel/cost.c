@@ -8,7 +8,7 @@
 /* COPY_US is to begin the copies of a step, and the events before and after them: measured on two H200.  PIECE_US is what each
  * copy of rows that are apart takes beside its bytes: assumed.  For it, and for what copy engines lose with short rows,
  * the model of heads must be better by HEADS_MARGIN. */
-enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 2 };
+enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 4 };
 static const double HEADS_MARGIN = 0.9;
 
 /* The time of a kernel in microseconds. */

@@ -69,7 +69,9 @@ ptxpack_status group_copy(const ptxpack_parallel_group *g, int32_t to, uint64_t 
 
 static ptxpack_cu_peer_copy_side side_of(const ptxpack *handle, const group_side *side)
 {
-    return (ptxpack_cu_peer_copy_side){.type = PTXPACK_CU_MEMORYTYPE_DEVICE,
+    return (ptxpack_cu_peer_copy_side){.x = (size_t)side->x,
+                                       .y = (size_t)side->y,
+                                       .type = PTXPACK_CU_MEMORYTYPE_DEVICE,
                                        .device = side->at,
                                        .context = ptxpack_context(handle),
                                        .pitch = (size_t)side->pitch,

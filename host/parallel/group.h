@@ -61,14 +61,14 @@ ptxpack_status group_wait_for(const ptxpack_parallel_group *group, int32_t local
 ptxpack_status group_copy(const ptxpack_parallel_group *group, int32_t to, uint64_t to_address, int32_t from,
                           uint64_t from_address, uint64_t bytes);
 
-/* `depth` times `height` rows of `width` bytes, and one side of a copy of them: where the first row is, the bytes from one row to
- * the next, and how many rows from one time to the next. */
+/* `depth` times `height` rows of `width` bytes.  One side of a copy of them: the memory has `depth` times `rows` rows of `pitch`
+ * bytes, of which they begin in row y, x bytes after its beginning. */
 typedef struct group_rows {
     int64_t width, height, depth;
 } group_rows;
 typedef struct group_side {
     uint64_t at;
-    int64_t  pitch, rows;
+    int64_t  x, y, pitch, rows;
 } group_side;
 /* The same of rows that are apart. */
 ptxpack_status group_copy_rows(const ptxpack_parallel_group *group, int32_t to, const group_side *to_side,

@@ -37,18 +37,17 @@ static heads_piece piece_of(const parallel_whole *w, int tensor, int32_t holder,
     (void)parallel_chunks(&w->problem, holder, chunk);
     const int64_t first = chunk[c].first, count = chunk[c].count, before = c == 0 ? 0 : chunk[0].count;
     if (tensor == HEADS_LSE) {
-        const int64_t row = count * (int64_t)sizeof(float), whole_row = all * (int64_t)sizeof(float);
+        const int64_t row = count * (int64_t)sizeof(float),
+                      at = before * w->batch * heads * (int64_t)sizeof(float);
         piece.rows = (group_rows){row, count > 0 ? heads / ranks : 0, w->batch};
-        piece.shard = (group_side){(uint64_t)(before * w->batch * heads * (int64_t)sizeof(float) +
-                                              attends * (heads / ranks) * row),
-                                   row, heads};
-        piece.whole = (group_side){(uint64_t)first * sizeof(float), whole_row, heads / ranks};
+        piece.shard = (group_side){(uint64_t)at, 0, attends * (heads / ranks), row, heads};
+        piece.whole = (group_side){0, first * (int64_t)sizeof(float), 0, all * (int64_t)sizeof(float),
+                                   heads / ranks};
     } else {
         const int64_t row = row_of(w, tensor), part = row / ranks;
         piece.rows = (group_rows){part, count, w->batch};
-        piece.shard = (group_side){(uint64_t)(before * row + attends * part), row,
-                                   chunk[0].count + chunk[1].count};
-        piece.whole = (group_side){(uint64_t)(first * part), part, all};
+        piece.shard = (group_side){0, attends * part, before, row, chunk[0].count + chunk[1].count};
+        piece.whole = (group_side){0, 0, first, part, all};
     }
     return piece;
 }
@@ -204,7 +203,7 @@ static ptxpack_status pass_piece(heads_exchange *e, const heads_piece *piece, in
     const group_side              side = piece->holder == g->first ? in_shard(piece, e->buffers)
                                                                    : in_whole(piece, e->buffers, &e->plan->rank[0]);
     const bool                    apart = side.pitch != rows->width || side.at == 0;
-    const group_side              compact = {e->at, rows->width, rows->height};
+    const group_side              compact = {e->at, 0, 0, rows->width, rows->height};
     const group_side             *from = apart ? &compact : &side;
     const size_t                  bytes = (size_t)(rows->width * rows->height); /* of one sequence */
     struct CUstream_st           *stream = g->member[0].copies;
@@ -216,7 +215,8 @@ static ptxpack_status pass_piece(heads_exchange *e, const heads_piece *piece, in
     if (e->pass == UNPACK && apart && !send && side.at != 0)
         return group_copy_rows(g, 0, &side, 0, &compact, rows);
     for (int64_t i = 0; e->pass == TRANSFER && i < rows->depth; i++) {
-        void       *memory = (void *)(uintptr_t)(from->at + (uint64_t)(i * from->pitch * from->rows));
+        void       *memory = (void *)(uintptr_t)(from->at +
+                                           (uint64_t)(from->x + from->pitch * (from->y + i * from->rows)));
         nccl_result result = send ? g->nccl->ncclSend(memory, bytes, NCCL_INT8, peer, g->comm, stream)
                                   : g->nccl->ncclRecv(memory, bytes, NCCL_INT8, peer, g->comm, stream);
         if (e->worst == NCCL_SUCCESS || e->worst == NCCL_IN_PROGRESS)
