@@ -100,12 +100,36 @@ static void the_model_chooses(void **state)
     assert_false(heads_chosen(2, 4096, 8, causal, contiguous, 1));
 }
 
+/* Without the copies heads are not chosen; who asks for them is refused. */
+static void a_driver_without_the_copies(void **state)
+{
+    struct ptxpack_driver       *driver = (struct ptxpack_driver *)(uintptr_t)ptxpack_driver_table(handles[0]);
+    const struct ptxpack_driver  whole = *driver;
+    const parallel_case          c = {"refused", 1, 9, 1, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false};
+    const ptxpack_attention_desc d = desc_of(&c, PTXPACK_F16);
+    const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
+                                                  .attention = &d,
+                                                  .way = PTXPACK_PARALLEL_HEADS};
+    ptxpack_parallel_group               *group;
+    ptxpack_attention_parallel_plan      *plan;
+    (void)state;
+    assert_int_equal(ptxpack_parallel_devices(handles, 1, &group), PTXPACK_OK);
+    driver->cuMemcpy3DPeerAsync = NULL;
+    assert_false(heads_chosen(8, 131072, 32, PTXPACK_MASK_CAUSAL_TOP_LEFT, PTXPACK_SHARDS_CONTIGUOUS, 0));
+    assert_int_equal(ptxpack_attention_parallel_plan_create(group, &desc, &plan), PTXPACK_E_DRIVER);
+    *driver = whole;
+    assert_null(plan);
+    assert_string_equal(ptxpack_detail(handles[0]), "the driver has no cuMemcpy3DPeerAsync");
+    ptxpack_parallel_free(group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank),          cmocka_unit_test(two_ranks),   cmocka_unit_test(three_ranks),
-        cmocka_unit_test(four_ranks),        cmocka_unit_test(eight_ranks), cmocka_unit_test(without_lse),
-        cmocka_unit_test(the_model_chooses),
+        cmocka_unit_test(one_rank),          cmocka_unit_test(two_ranks),
+        cmocka_unit_test(three_ranks),       cmocka_unit_test(four_ranks),
+        cmocka_unit_test(eight_ranks),       cmocka_unit_test(without_lse),
+        cmocka_unit_test(the_model_chooses), cmocka_unit_test(a_driver_without_the_copies),
     };
     return cmocka_run_group_tests(tests, open_handles, close_handles);
 }
