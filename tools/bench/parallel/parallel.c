@@ -11,11 +11,11 @@
 
 #include "host/parallel/inspect.h"
 #include "tools/command.h"
+#include "tools/problem/sharded.h"
 #include "tools/report.h"
 
-enum { REST_US = 50000, COPIED = 256 << 20, WAYS = 4 };
+enum { REST_US = 50000, COPIED = 256 << 20, WAYS = SHARDED_WAYS };
 
-static const char *const way_names[WAYS] = {"best", "gather", "steps", "heads"};
 static const char *const shard_names[] = {"contiguous", "zigzag"};
 
 /* ---- settings ------------------------------------------------------------------------------------------ */
@@ -193,8 +193,8 @@ static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gathe
     report_real(r, "one_ms", one);
     report_real(r, "ms", ms[chosen]);
     report_real(r, "of_linear", one / ms[chosen] / b->gpus);
-    report_text(r, "chosen", "%s", way_names[chosen]);
-    report_text(r, "faster", "%s", way_names[faster]);
+    report_text(r, "chosen", "%s", sharded_ways[chosen]);
+    report_text(r, "faster", "%s", sharded_ways[faster]);
     report_real(r, "gather_ms", ms[PTXPACK_PARALLEL_GATHER]);
     report_real(r, "gather_model_ms", 1e-3 * model[PTXPACK_PARALLEL_GATHER]);
     report_real(r, "steps_ms", ms[PTXPACK_PARALLEL_STEPS]);

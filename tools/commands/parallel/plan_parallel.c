@@ -6,9 +6,7 @@
 #include "host/attention/inspect.h"
 #include "host/parallel/inspect.h"
 #include "tools/commands/plan.h"
-
-static const char *const way_names[] = {"best", "gather", "steps", "heads"};
-enum { WAYS = sizeof way_names / sizeof way_names[0] };
+#include "tools/problem/sharded.h"
 
 static size_t options(plan_settings *s, option *rows)
 {
@@ -27,15 +25,6 @@ static size_t options(plan_settings *s, option *rows)
     return sizeof own / sizeof own[0];
 }
 
-static ptxpack_parallel_way way_of(const char *word)
-{
-    ptxpack_parallel_way way = PTXPACK_PARALLEL_BEST;
-    for (int i = 0; i < WAYS; i++)
-        if (strcmp(word, way_names[i]) == 0)
-            way = (ptxpack_parallel_way)i;
-    return way;
-}
-
 static int describe(plan *p)
 {
     const plan_settings *s = p->settings;
@@ -45,7 +34,7 @@ static int describe(plan *p)
     if (strcmp(s->shards, "contiguous") != 0 && strcmp(s->shards, "zigzag") != 0)
         return command_fail("plan", "--shards: \"%s\" is neither contiguous nor zigzag", s->shards),
                COMMAND_USAGE;
-    if (way_of(s->way) == PTXPACK_PARALLEL_BEST && strcmp(s->way, "best") != 0)
+    if (sharded_way_of(s->way) == PTXPACK_PARALLEL_BEST && strcmp(s->way, "best") != 0)
         return command_fail("plan", "--way: \"%s\" is none of gather, steps and heads", s->way), COMMAND_USAGE;
     if (!isnan(s->link) && !(s->link >= 1e-3 && s->link <= 1e6))
         return command_fail("plan", "--link: %g is not between 1e-3 and 1e6", s->link), COMMAND_USAGE;
@@ -59,7 +48,7 @@ static ptxpack_status report_way(plan *p, const parallel_whole *w, int way, doub
     parallel_time  time;
     const bool     taken = way == (int)w->problem.way;
     ptxpack_status status = PTXPACK_OK;
-    report_text(r, "way", "%s", way_names[way]);
+    report_text(r, "way", "%s", sharded_ways[way]);
     if (way == PTXPACK_PARALLEL_HEADS && heads_check(w, line) != PTXPACK_OK) {
         report_text(r, "refused", "%s", line);
         report_line(r, "  {way:-8s} {refused}");
@@ -84,7 +73,7 @@ static ptxpack_status report_ways(plan *p, const parallel_whole *w, double link)
     ptxpack_status status = PTXPACK_OK;
     report_line(r, "\nways       estimated us of the slowest rank; its kernels, copies and merges alone");
     report_open(r, "ways", '[');
-    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS && status == PTXPACK_OK; way++) {
+    for (int way = PTXPACK_PARALLEL_GATHER; way < SHARDED_WAYS && status == PTXPACK_OK; way++) {
         report_open(r, NULL, '{');
         status = report_way(p, w, way, link);
         report_close(r);
@@ -223,7 +212,7 @@ static int fill(plan *p)
                                                   .shards = strcmp(s->shards, "zigzag") == 0
                                                                 ? PTXPACK_SHARDS_ZIGZAG
                                                                 : PTXPACK_SHARDS_CONTIGUOUS,
-                                                  .way = way_of(s->way)};
+                                                  .way = sharded_way_of(s->way)};
     char                                  line[PLAN_LINE];
     parallel_whole                        whole;
     if (parallel_resolve(&desc, (int32_t)s->ranks, &whole, line) != PTXPACK_OK)
