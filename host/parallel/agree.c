@@ -24,7 +24,7 @@ typedef struct agreement {
     int32_t status, way;
     double  field[NAMES];
 } agreement;
-_Static_assert(sizeof(agreement) <= GROUP_RECORD, "GROUP_RECORD has room for what ranks agree on");
+_Static_assert(sizeof(agreement) <= GROUP_RECORD - GROUP_MARK, "GROUP_RECORD has room for what ranks agree on");
 
 static agreement agreement_of(const parallel_whole *w, ptxpack_status status)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "group.h"
 #include "loader/missing.h"
@@ -185,11 +186,16 @@ ptxpack_status group_exchange(ptxpack_parallel_group *g, const void *record, voi
     ptxpack_status status = group_usable(g);
     if (status != PTXPACK_OK)
         return status;
+    char marked[GROUP_RECORD];
+    memcpy(marked, record, GROUP_RECORD - GROUP_MARK);
+    memcpy(marked + GROUP_RECORD - GROUP_MARK, g->mark, GROUP_MARK);
     g->together = "making a plan";
     presence_begin(&g->present);
-    status = exchange(g, record, all);
+    status = exchange(g, marked, all);
     presence_end(&g->present);
     g->together = NULL;
+    if (status == PTXPACK_OK && g->present.group == 0)
+        presence_init(&g->present, (char *)all + GROUP_RECORD - GROUP_MARK, GROUP_MARK, g->ranks, g->first);
     return status;
 }
 
@@ -234,6 +240,8 @@ static ptxpack_status make_group(ptxpack *handle, int32_t ranks, int32_t rank, i
     g->first = rank;
     g->nccl = nccl;
     g->timeout_ms = timeout_ms;
+    g->mark[0] = (uint64_t)getpid() << 32 ^ (uint64_t)now_ms();
+    g->mark[1] = (uint64_t)(uintptr_t)g;
     presence_init(&g->present, NULL, 0, ranks, rank);
     g->member[0].handle = handle;
     status = group_make_member(g, 0);

@@ -8,7 +8,7 @@
 #include "parallel.h"
 #include "presence.h"
 
-enum { GROUP_RANKS = PRESENCE_RANKS, GROUP_STEPS = 11, GROUP_RECORD = 256 };
+enum { GROUP_RANKS = PRESENCE_RANKS, GROUP_STEPS = 11, GROUP_RECORD = 256, GROUP_MARK = 16 };
 
 typedef struct group_local_rank {
     ptxpack            *handle;
@@ -37,7 +37,9 @@ struct ptxpack_parallel_group {
     int32_t           step_count;
     const char       *together; /* a call that waits for all ranks, while it does; otherwise NULL */
     presence          present;
+    uint64_t          mark[2]; /* of rank 0 an id for `present`, if the group has none */
 };
+_Static_assert(sizeof(((ptxpack_parallel_group *)0)->mark) == GROUP_MARK, "the mark ends a record");
 
 /* A group with so many local ranks, all else 0; NULL: out of memory. */
 ptxpack_parallel_group *group_allocate(int32_t local);
@@ -86,6 +88,7 @@ ptxpack_status group_begin(ptxpack_parallel_group *group);
 ptxpack_status group_end(ptxpack_parallel_group *group, nccl_result worst);
 /* Waits until the work of a local rank's stream is done, no longer than the group's timeout. */
 ptxpack_status group_wait(ptxpack_parallel_group *group, int32_t local, struct CUstream_st *stream);
-/* Collective: gives every rank's record to all; `all` has room for those of all ranks.  Without NCCL it is only copied. */
+/* Collective: gives every rank's record to all; `all` has room for those of all ranks.  Without NCCL it is only copied.  Its last
+ * GROUP_MARK bytes are the group's own. */
 ptxpack_status group_exchange(ptxpack_parallel_group *group, const void *record, void *all);
 #endif

@@ -64,8 +64,8 @@ PTXPACK_API ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int
  * waits for other ranks, and ptxpack_parallel_wait, waits at most `timeout_ms`.  If it is over, or NCCL reports an error, then
  * the communicator is aborted, also that of the application, what waits in streams for other ranks ends, and this call and
  * all later ones of the group return PTXPACK_E_PEER, with one line that names this rank, what it waited for, and the cause.  If
- * others have not come to a join, or to a plan of a group by an id, it names those of this machine: while they wait, ranks
- * show each other that they are there, by a local socket that carries no data.
+ * others have not come to a join, or to a plan that is not the first one of an application's communicator, it names those of this
+ * machine: while they wait, ranks show each other that they are there, by a local socket that carries no data.
  *   PTXPACK_E_ARG       rank, ranks or timeout_ms is out of its range, or the handle is offline
  *   PTXPACK_E_NO_NCCL   there is no such library
  *   PTXPACK_E_PEER      another rank did not join in time, or NCCL failed

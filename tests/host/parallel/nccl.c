@@ -29,6 +29,7 @@ typedef struct rank_thread {
     const whole_tensors            *tensors; /* NULL: the launch is left out */
     const decode_case              *decode;
     bool                            of_application, idle; /* idle: it makes no plan */
+    bool                            second; /* a plan follows the launch, which the last rank does not make */
     struct ncclComm                *comm;
     decode_rank_memory             *memory; /* of decoding */
     ptxpack_status                  joined, planned, waited, again;
@@ -58,6 +59,17 @@ static void decode(rank_thread *t, ptxpack_parallel_group *group)
     ptxpack_parallel_decode_plan_free(plan);
 }
 
+static void plan_again(rank_thread *t, ptxpack_parallel_group *group)
+{
+    ptxpack_attention_parallel_plan *plan = NULL;
+    if (t->rank == t->ranks - 1)
+        usleep(1000 * (PROCESS_MS + 1000));
+    else
+        t->again = ptxpack_attention_parallel_plan_create(group, &t->desc, &plan);
+    keep_line(t);
+    ptxpack_attention_parallel_plan_free(plan);
+}
+
 static void attend(rank_thread *t, ptxpack_parallel_group *group)
 {
     sharded s;
@@ -72,8 +84,10 @@ static void attend(rank_thread *t, ptxpack_parallel_group *group)
         if (t->waited == PTXPACK_OK && !sharded_download(&s, t->tensors->tensor[SHARDED_O], t->tensors->lse))
             t->waited = PTXPACK_E_DRIVER;
         t->again = ptxpack_parallel_wait(group, &s.rank[0].buffers.stream);
+        if (t->second)
+            plan_again(t, group);
     } else if (made) { /* as long as the others wait */
-        usleep(3 * 1000 * SHORT_MS);
+        usleep(1000 * (SHORT_MS + 1000));
     }
     sharded_close(&s);
 }
@@ -112,7 +126,7 @@ static void *run_rank(void *argument)
     else
         attend(t, group);
     ptxpack_parallel_free(group);
-    if (t->of_application) { /* it is still there */
+    if (t->of_application && t->again != PTXPACK_E_PEER) { /* it is still there */
         const nccl_table *nccl;
         int               ranks = 0;
         if (nccl_open(handles[t->rank], &nccl) != PTXPACK_OK ||
@@ -318,6 +332,25 @@ static void a_rank_that_does_not_launch_ends_the_others(void **state)
     free_tensors(&tensors);
 }
 
+/* The communicator of an application has an id for that from its first plan on. */
+static void a_rank_that_does_not_plan_is_named(void **state)
+{
+    rank_thread   t[RANKS], like = causal(80);
+    whole_tensors tensors = draw_tensors(&like.attention, SEED);
+    (void)state;
+    like.tensors = &tensors;
+    like.timeout_ms = PROCESS_MS;
+    like.of_application = like.second = true;
+    run_ranks(t, 3, &like, -1, NULL);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(t[r].waited, PTXPACK_OK);
+        assert_int_equal(t[r].again, PTXPACK_E_PEER);
+        must_say(&t[r], r == 0 ? "rank 0 of 3: making a plan: " : "rank 1 of 3: making a plan: ");
+        must_say(&t[r], "rank 2 was not seen on this machine");
+    }
+    free_tensors(&tensors);
+}
+
 /* ---- ranks that are processes ------------------------------------------------------------------------- */
 /* This program as one rank: "RANK RANKS ID KIND TIMEOUT_MS" as its words, where KIND is steps, heads, or idle: it joins, and does
  * nothing for as long as the others wait.  Prints what it is told. */
@@ -438,6 +471,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_without_a_plan_is_named),
         cmocka_unit_test(a_rank_that_does_not_join_ends_the_others),
         cmocka_unit_test(a_rank_that_does_not_launch_ends_the_others),
+        cmocka_unit_test(a_rank_that_does_not_plan_is_named),
         cmocka_unit_test(processes_attend_and_survive),
         cmocka_unit_test(processes_that_do_not_come_are_named),
     };
