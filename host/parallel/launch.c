@@ -27,7 +27,7 @@ typedef ptxpack_attention_parallel_plan    parallel_plan;
 typedef ptxpack_attention_parallel_buffers parallel_buffers;
 
 /* ---- checks ------------------------------------------------------------------------------------------- */
-enum { SHARD_RANGES = 5 };
+enum { SHARD_RANGES = 5 }; /* the first ones below: of an empty shard they are ignored */
 
 static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {

@@ -61,6 +61,30 @@ static void without_lse(void **state)
     free_tensors(&with);
 }
 
+/* A rank without rows attends, too, and needs its workspace. */
+static void an_empty_shard_has_a_workspace(void **state)
+{
+    const parallel_case          c = {"empty", 1, 1, 2, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false};
+    const ptxpack_attention_desc d = desc_of(&c, PTXPACK_F16);
+    const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
+                                                  .attention = &d,
+                                                  .way = PTXPACK_PARALLEL_HEADS};
+    ptxpack_parallel_group               *group;
+    sharded                               s;
+    (void)state;
+    assert_int_equal(ptxpack_parallel_devices(handles, 2, &group), PTXPACK_OK);
+    assert_true(sharded_open(&s, group, handles, &desc));
+    assert_int_equal(s.rank[0].count[0], 0);
+    const uint64_t workspace = s.rank[0].buffers.workspace;
+    s.rank[0].buffers.workspace = 0;
+    assert_false(sharded_launch(&s));
+    if (strstr(s.line, "rank 0: workspace ") == NULL)
+        fail_msg("%s", s.line);
+    s.rank[0].buffers.workspace = workspace;
+    sharded_close(&s);
+    ptxpack_parallel_free(group);
+}
+
 /* ---- the choice --------------------------------------------------------------------------------------- */
 static bool heads_chosen(int32_t ranks, int32_t rows, int32_t heads_kv, ptxpack_mask mask,
                          ptxpack_shards shards, float link_gbps)
@@ -126,10 +150,15 @@ static void a_driver_without_the_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank),          cmocka_unit_test(two_ranks),
-        cmocka_unit_test(three_ranks),       cmocka_unit_test(four_ranks),
-        cmocka_unit_test(eight_ranks),       cmocka_unit_test(without_lse),
-        cmocka_unit_test(the_model_chooses), cmocka_unit_test(a_driver_without_the_copies),
+        cmocka_unit_test(one_rank),
+        cmocka_unit_test(two_ranks),
+        cmocka_unit_test(three_ranks),
+        cmocka_unit_test(four_ranks),
+        cmocka_unit_test(eight_ranks),
+        cmocka_unit_test(without_lse),
+        cmocka_unit_test(an_empty_shard_has_a_workspace),
+        cmocka_unit_test(the_model_chooses),
+        cmocka_unit_test(a_driver_without_the_copies),
     };
     return cmocka_run_group_tests(tests, open_handles, close_handles);
 }
