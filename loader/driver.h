@@ -31,8 +31,9 @@ struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUlinkState_st;
-struct CUlaunchConfig_st; /* ptxpack_cu_launch_config, or cuda.h's own */
-struct CUtensorMap_st;    /* 128 bytes, aligned to 64 */
+struct CUlaunchConfig_st;     /* ptxpack_cu_launch_config, or cuda.h's own */
+struct CUDA_MEMCPY3D_PEER_st; /* ptxpack_cu_peer_copy, or cuda.h's own */
+struct CUtensorMap_st;        /* 128 bytes, aligned to 64 */
 
 typedef unsigned int       ptxpack_cu_result; /* CUresult */
 typedef unsigned long long ptxpack_deviceptr; /* CUdeviceptr */
@@ -119,6 +120,21 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
     unsigned int                 attribute_count;
 } ptxpack_cu_launch_config;
 
+enum { PTXPACK_CU_MEMORYTYPE_DEVICE = 2 }; /* CUmemorytype */
+typedef struct ptxpack_cu_peer_copy_side { /* one side of CUDA_MEMCPY3D_PEER */
+    size_t            x, y, z, level;      /* where it begins: bytes, rows, planes; 0 */
+    unsigned int      type;                /* PTXPACK_CU_MEMORYTYPE_DEVICE */
+    void             *host;
+    ptxpack_deviceptr device;
+    void             *array;
+    struct CUctx_st  *context;
+    size_t            pitch, height; /* bytes from one row to the next; rows from one plane to the next */
+} ptxpack_cu_peer_copy_side;
+typedef struct ptxpack_cu_peer_copy { /* CUDA_MEMCPY3D_PEER */
+    ptxpack_cu_peer_copy_side from, to;
+    size_t                    width, height, depth; /* bytes of a row, rows, planes */
+} ptxpack_cu_peer_copy;
+
 /* One row for each function: its name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
  * the suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, and the parameters.  An
  * optional function that the driver lacks is NULL in the table. */
@@ -157,6 +173,8 @@ typedef struct ptxpack_cu_launch_config { /* CUlaunchConfig */
     X(cuMemcpyPeerAsync, 4000, "", OPTIONAL,                                                                   \
       (ptxpack_deviceptr to, struct CUctx_st * to_context, ptxpack_deviceptr from,                             \
        struct CUctx_st * from_context, size_t bytes, struct CUstream_st * stream))                             \
+    X(cuMemcpy3DPeerAsync, 4000, "", OPTIONAL,                                                                 \
+      (const struct CUDA_MEMCPY3D_PEER_st *copy, struct CUstream_st *stream))                                  \
     X(cuDeviceCanAccessPeer, 4000, "", OPTIONAL, (int *can, int device, int peer))                             \
     X(cuCtxEnablePeerAccess, 4000, "", OPTIONAL, (struct CUctx_st * peer, unsigned int flags))                 \
     X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))            \

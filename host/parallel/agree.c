@@ -15,7 +15,7 @@ static const char *const names[] = {
 #define NAME(field) #field,
     FIELDS(NAME)
 #undef NAME
-        "shards", "a digest of starts",
+        "shards", "way", "a digest of starts",
 };
 /* clang-format on */
 enum { NAMES = sizeof names / sizeof names[0] };
@@ -24,7 +24,7 @@ typedef struct agreement {
     int32_t status, way;
     double  field[NAMES];
 } agreement;
-_Static_assert(sizeof(agreement) <= GROUP_RECORD, "GROUP_RECORD has room for what ranks agree on");
+_Static_assert(sizeof(agreement) <= GROUP_RECORD - GROUP_MARK, "GROUP_RECORD has room for what ranks agree on");
 
 static agreement agreement_of(const parallel_whole *w, ptxpack_status status)
 {
@@ -34,7 +34,7 @@ static agreement agreement_of(const parallel_whole *w, ptxpack_status status)
 #define VALUE(field) (double)d->field,
         FIELDS(VALUE)
 #undef VALUE
-        (double)w->problem.shards, (double)w->starts_digest,
+        (double)w->problem.shards, (double)w->asked, (double)w->starts_digest,
         /* clang-format on */
     };
     agreement out = {(int32_t)status, (int32_t)w->problem.way, {0}};

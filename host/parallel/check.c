@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "host/attention/check.h"
-#include "plan.h"
+#include "heads.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
@@ -88,7 +88,7 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
     if (desc->shards != PTXPACK_SHARDS_CONTIGUOUS && desc->shards != PTXPACK_SHARDS_ZIGZAG)
         return refuse(line, "shards %d is neither PTXPACK_SHARDS_CONTIGUOUS nor PTXPACK_SHARDS_ZIGZAG",
                       (int)desc->shards);
-    if (desc->way < PTXPACK_PARALLEL_BEST || desc->way > PTXPACK_PARALLEL_STEPS)
+    if (desc->way < PTXPACK_PARALLEL_BEST || desc->way > PTXPACK_PARALLEL_HEADS)
         return refuse(line, "way %d is no ptxpack_parallel_way", (int)desc->way);
     if (!(desc->link_gbps >= 0))
         return refuse(line, "link_gbps is %g; it must be at least 0", (double)desc->link_gbps);
@@ -112,13 +112,17 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
     if (desc->starts != NULL) {
         out->batch = 1;
         out->problem.rows = d->rows_q;
-        out->problem.way = PTXPACK_PARALLEL_GATHER;
+        if (desc->way == PTXPACK_PARALLEL_BEST) /* the model knows no lengths */
+            out->problem.way = PTXPACK_PARALLEL_GATHER;
         out->problem.starts = desc->starts;
         out->problem.sequences = d->batch;
         out->starts_digest = digest_of(desc->starts, d->batch + 1);
         if (out->problem.right > 0 || (out->problem.right < 0 && out->problem.left >= 0))
             return refuse(line, "window_right is %d; with packed rows it must be 0", (int)d->window_right);
     }
+    if (desc->way == PTXPACK_PARALLEL_HEADS && heads_check(out, line) != PTXPACK_OK)
+        return PTXPACK_E_ARG;
+    out->asked = desc->way;
     const int64_t bytes = (int64_t)ptxpack_dtype_bytes(d->dtype);
     out->q_row = bytes * d->heads_q * d->head_dim;
     out->k_row = bytes * d->heads_kv * d->head_dim;

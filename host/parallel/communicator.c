@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "group.h"
 #include "loader/missing.h"
@@ -30,13 +31,27 @@ static ptxpack_status give_up(ptxpack_parallel_group *g, const char *what, const
     return group_usable(g);
 }
 
-/* NCCL's own words: the communicator's last error, where it has one. */
+/* NCCL's own words: the communicator's last error, where it has one; and in a call that waits for all ranks, who is missing:
+ * another one may have given up for that. */
 static ptxpack_status give_up_with(ptxpack_parallel_group *g, const char *what, nccl_result result)
 {
-    char        cause[256];
+    char        cause[400], missing[PRESENCE_TEXT];
     const char *last = g->comm != NULL ? g->nccl->ncclGetLastError(g->comm) : NULL;
-    snprintf(cause, sizeof cause, "NCCL: %s%s%s", g->nccl->ncclGetErrorString(result),
-             last != NULL && *last != '\0' ? ": " : "", last != NULL ? last : "");
+    const bool  some = presence_missing(&g->present, missing);
+    snprintf(cause, sizeof cause, "NCCL: %s%s%.150s%s%s%s", g->nccl->ncclGetErrorString(result),
+             last != NULL && *last != '\0' ? ": " : "", last != NULL ? last : "", some ? "; " : "",
+             some ? missing : "", some ? " not seen on this machine" : "");
+    return give_up(g, what, cause);
+}
+
+/* The time is over. */
+static ptxpack_status give_up_late(ptxpack_parallel_group *g, const char *what, const char *otherwise)
+{
+    char cause[256], missing[PRESENCE_TEXT];
+    if (presence_missing(&g->present, missing))
+        snprintf(cause, sizeof cause, "%s not seen on this machine within %d ms", missing, (int)g->timeout_ms);
+    else
+        snprintf(cause, sizeof cause, "%s %d ms", otherwise, (int)g->timeout_ms);
     return give_up(g, what, cause);
 }
 
@@ -54,10 +69,12 @@ static void pause_briefly(void)
     nanosleep(&t, NULL);
 }
 
-/* Whether the time is over; pauses if not. */
-static bool is_over(const ptxpack_parallel_group *g, int64_t began)
+/* Whether the time is over; pauses if not, and looks who else has come. */
+static bool is_over(ptxpack_parallel_group *g, int64_t began)
 {
-    if (now_ms() - began >= g->timeout_ms)
+    const int64_t now = now_ms();
+    presence_look(&g->present, now);
+    if (now - began >= g->timeout_ms)
         return true;
     pause_briefly();
     return false;
@@ -67,15 +84,12 @@ static bool is_over(const ptxpack_parallel_group *g, int64_t began)
 static ptxpack_status settle(ptxpack_parallel_group *g, const char *what, nccl_result result)
 {
     const int64_t began = now_ms();
-    char          cause[64];
     while (result == NCCL_IN_PROGRESS) {
         nccl_result asked = g->nccl->ncclCommGetAsyncError(g->comm, &result);
         if (asked != NCCL_SUCCESS)
             result = asked;
-        else if (result == NCCL_IN_PROGRESS && is_over(g, began)) {
-            snprintf(cause, sizeof cause, "a rank did not take part within %d ms", (int)g->timeout_ms);
-            return give_up(g, what, cause);
-        }
+        else if (result == NCCL_IN_PROGRESS && is_over(g, began))
+            return give_up_late(g, what, "a rank did not take part within");
     }
     return result == NCCL_SUCCESS ? PTXPACK_OK : give_up_with(g, what, result);
 }
@@ -84,7 +98,7 @@ static ptxpack_status settle(ptxpack_parallel_group *g, const char *what, nccl_r
 static void say_awaited(const ptxpack_parallel_group *g, char *text, size_t size)
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(g->member[0].handle);
-    snprintf(text, size, "its launch");
+    snprintf(text, size, "%s", g->together != NULL ? g->together : "its launch");
     for (int32_t i = 0; i < g->step_count; i++)
         if (d->cuEventQuery(g->steps[i].event) == PTXPACK_CU_NOT_READY) {
             if (g->steps[i].rank >= 0)
@@ -99,7 +113,7 @@ ptxpack_status group_wait(ptxpack_parallel_group *g, int32_t local, struct CUstr
 {
     const struct ptxpack_driver *d = ptxpack_driver_table(g->member[local].handle);
     const int64_t                began = now_ms();
-    char                         awaited[64], cause[64];
+    char                         awaited[64];
     for (;;) {
         ptxpack_cu_result result = d->cuStreamQuery(stream);
         nccl_result       error = NCCL_SUCCESS;
@@ -114,10 +128,10 @@ ptxpack_status group_wait(ptxpack_parallel_group *g, int32_t local, struct CUstr
             return PTXPACK_OK;
         if (is_over(g, began)) {
             say_awaited(g, awaited, sizeof awaited);
-            snprintf(cause, sizeof cause, "not there after %d ms", (int)g->timeout_ms);
-            return g->nccl != NULL ? give_up(g, awaited, cause)
-                                   : ptxpack_fail(g->member[0].handle, PTXPACK_E_PEER, "rank %d: %s: %s",
-                                                  (int)(g->first + local), awaited, cause);
+            return g->nccl != NULL
+                       ? give_up_late(g, awaited, "not there after")
+                       : ptxpack_fail(g->member[0].handle, PTXPACK_E_PEER, "rank %d: %s: not there after %d ms",
+                                      (int)(g->first + local), awaited, (int)g->timeout_ms);
         }
     }
 }
@@ -132,25 +146,20 @@ ptxpack_status group_begin(ptxpack_parallel_group *g)
 ptxpack_status group_end(ptxpack_parallel_group *g, nccl_result worst)
 {
     nccl_result result = g->nccl->ncclGroupEnd();
-    return settle(g, "sends and receives", worst != NCCL_SUCCESS && worst != NCCL_IN_PROGRESS ? worst : result);
+    return settle(g, g->together != NULL ? g->together : "sends and receives",
+                  worst != NCCL_SUCCESS && worst != NCCL_IN_PROGRESS ? worst : result);
 }
 
 /* The address of a buffer of the device as NCCL takes it. */
 static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
 
-ptxpack_status group_exchange(ptxpack_parallel_group *g, const void *record, void *all)
+static ptxpack_status exchange(ptxpack_parallel_group *g, const void *record, void *all)
 {
     const group_local_rank      *m = &g->member[0];
     const struct ptxpack_driver *d = ptxpack_driver_table(m->handle);
     const uint64_t               own = g->records + (uint64_t)g->ranks * GROUP_RECORD;
     bool                         pushed;
-    if (g->nccl == NULL) {
-        memcpy(all, record, GROUP_RECORD);
-        return PTXPACK_OK;
-    }
-    ptxpack_status status = group_usable(g);
-    if (status == PTXPACK_OK)
-        status = group_enter(g, 0, &pushed);
+    ptxpack_status               status = group_enter(g, 0, &pushed);
     if (status != PTXPACK_OK)
         return status;
     g->step_count = 0;
@@ -166,6 +175,28 @@ ptxpack_status group_exchange(ptxpack_parallel_group *g, const void *record, voi
     }
     group_leave(g, 0, pushed);
     return copied == PTXPACK_CU_SUCCESS ? status : group_fail(g, 0, copied, "an exchange between ranks");
+}
+
+ptxpack_status group_exchange(ptxpack_parallel_group *g, const void *record, void *all)
+{
+    if (g->nccl == NULL) {
+        memcpy(all, record, GROUP_RECORD);
+        return PTXPACK_OK;
+    }
+    ptxpack_status status = group_usable(g);
+    if (status != PTXPACK_OK)
+        return status;
+    char marked[GROUP_RECORD];
+    memcpy(marked, record, GROUP_RECORD - GROUP_MARK);
+    memcpy(marked + GROUP_RECORD - GROUP_MARK, g->mark, GROUP_MARK);
+    g->together = "making a plan";
+    presence_begin(&g->present);
+    status = exchange(g, marked, all);
+    presence_end(&g->present);
+    g->together = NULL;
+    if (status == PTXPACK_OK && g->present.group == 0)
+        presence_init(&g->present, (char *)all + GROUP_RECORD - GROUP_MARK, GROUP_MARK, g->ranks, g->first);
+    return status;
 }
 
 /* ---- making and freeing ------------------------------------------------------------------------------- */
@@ -209,6 +240,9 @@ static ptxpack_status make_group(ptxpack *handle, int32_t ranks, int32_t rank, i
     g->first = rank;
     g->nccl = nccl;
     g->timeout_ms = timeout_ms;
+    g->mark[0] = (uint64_t)getpid() << 32 ^ (uint64_t)now_ms();
+    g->mark[1] = (uint64_t)(uintptr_t)g;
+    presence_init(&g->present, NULL, 0, ranks, rank);
     g->member[0].handle = handle;
     status = group_make_member(g, 0);
     if (status == PTXPACK_OK)
@@ -228,11 +262,14 @@ static ptxpack_status join(ptxpack_parallel_group *g, const uint8_t *bytes)
     if (status != PTXPACK_OK)
         return status;
     g->own_comm = true;
+    presence_init(&g->present, bytes, PTXPACK_PARALLEL_ID_BYTES, g->ranks, g->first);
+    presence_begin(&g->present);
     nccl_result result = g->nccl->ncclCommInitRankConfig(&g->comm, g->ranks, id, g->first, &config);
     if (g->comm == NULL)
         status = give_up_with(g, "joining the group", result != NCCL_SUCCESS ? result : NCCL_IN_PROGRESS);
     else
         status = settle(g, "joining the group", result);
+    presence_end(&g->present);
     group_leave(g, 0, pushed);
     return status;
 }

@@ -3,10 +3,13 @@
 #include <stdlib.h>
 
 #include "host/attention/inspect.h"
-#include "plan.h"
+#include "heads.h"
 
-/* COPY_US is to begin the copies of a step, and the events before and after them: measured on two H200. */
-enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4 };
+/* COPY_US is to begin the copies of a step, and the events before and after them: measured on two H200.  PIECE_US is what each
+ * copy of rows that are apart takes beside its bytes: assumed.  For it, and for what copy engines lose with short rows,
+ * the model of heads must be better by HEADS_MARGIN. */
+enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 4 };
+static const double HEADS_MARGIN = 0.9;
 
 /* The time of a kernel in microseconds. */
 static ptxpack_status time_kernel(const ptxpack *handle, const ptxpack_attention_desc *desc, double *us)
@@ -24,12 +27,17 @@ static ptxpack_status time_kernel(const ptxpack *handle, const ptxpack_attention
     return status;
 }
 
-static double merge_us(const ptxpack *handle, const parallel_whole *w, const parallel_schedule *s)
+static double memory_gbps(const ptxpack *handle)
 {
     const ptxpack_device_caps caps = plan_device_caps(handle);
     const attention_machine   machine = attention_machine_of(&caps, ptxpack_device(handle)->sm_count);
-    const double              gbps = machine.bytes * machine.ghz * (double)machine.sms;
-    double                    us = 0;
+    return machine.bytes * machine.ghz * (double)machine.sms;
+}
+
+static double merge_us(const ptxpack *handle, const parallel_whole *w, const parallel_schedule *s)
+{
+    const double gbps = memory_gbps(handle);
+    double       us = 0;
     for (int32_t c = 0; c < s->chunks; c++) {
         const int32_t parts = parallel_parts_of(s, c);
         if (parts > 1)
@@ -39,16 +47,41 @@ static double merge_us(const ptxpack *handle, const parallel_whole *w, const par
     return us;
 }
 
+/* Rows come from the other ranks, one kernel follows, and results come.  Every row is also made compact, or taken apart, as with
+ * NCCL. */
+static ptxpack_status model_heads(const ptxpack *handle, const parallel_whole *w, double gbps, int32_t rank,
+                                  parallel_time *out)
+{
+    const ptxpack_attention_desc d = heads_desc(w);
+    const double                 ranks = w->problem.ranks;
+    parallel_rows                chunk[2] = {{0, 0}, {0, 0}};
+    const int32_t                chunks = parallel_chunks(&w->problem, rank, chunk);
+    const double                 own = (double)(w->batch * (chunk[0].count + chunk[1].count)),
+                 all = (double)(w->batch * w->problem.rows);
+    const double rows = (double)(w->q_row + w->k_row + w->v_row),
+                 results = (double)w->o_row + 4.0 * w->desc.heads_q;
+    const double   received = ((all - own) * rows + (ranks - 1) * own * results) / ranks;
+    ptxpack_status status = time_kernel(handle, &d, &out->compute);
+    if (w->problem.ranks > 1)
+        out->copies = 2 * COPY_US + PIECE_US * HEADS_TENSORS * chunks * ranks + 1e-3 * received / gbps;
+    out->copies += 2e-3 * own * (rows + results) / memory_gbps(handle);
+    out->all = out->copies + out->compute;
+    return status;
+}
+
 ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, double link_gbps, int32_t rank,
                               parallel_time *out)
 {
+    const double   gbps = link_gbps > 0 ? link_gbps : LINK_GBPS;
+    ptxpack_status status = PTXPACK_OK;
+    *out = (parallel_time){0, 0, 0, 0};
+    if (w->problem.way == PTXPACK_PARALLEL_HEADS)
+        return model_heads(handle, w, gbps, rank, out);
     parallel_schedule *s = parallel_schedule_make(&w->problem, rank);
-    const double       gbps = link_gbps > 0 ? link_gbps : LINK_GBPS;
-    ptxpack_status     status = PTXPACK_OK;
     if (s == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "out of memory for a schedule of %d ranks",
                             (int)w->problem.ranks);
-    *out = (parallel_time){0, 0, 0, merge_us(handle, w, s)};
+    out->merge = merge_us(handle, w, s);
     for (int32_t step = 0, copy = 0, part = 0; step <= s->steps; step++) {
         double bytes = 0, us = 0;
         for (; copy < s->copy_count && s->copies[copy].step == step; copy++)
@@ -92,6 +125,18 @@ ptxpack_status parallel_slowest(const ptxpack *handle, const parallel_whole *w, 
     return slowest_of(handle, w, way, link_gbps, 1, out);
 }
 
+/* Whether heads can be divided, the driver has the copies, and that is expected to be faster than `us` by the margin. */
+static bool heads_are_faster(const ptxpack *handle, const parallel_whole *w, double link_gbps, int32_t every,
+                             double us)
+{
+    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
+    char                         line[PLAN_LINE];
+    parallel_time                heads;
+    return heads_check(w, line) == PTXPACK_OK && (driver == NULL || driver->cuMemcpy3DPeerAsync != NULL) &&
+           slowest_of(handle, w, PTXPACK_PARALLEL_HEADS, link_gbps, every, &heads) == PTXPACK_OK &&
+           heads.all < HEADS_MARGIN * us;
+}
+
 ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *w, double link_gbps)
 {
     const int32_t  every = (w->problem.ranks + 15) / 16; /* of many ranks the model looks at some */
@@ -102,7 +147,10 @@ ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *w, double 
     status = slowest_of(handle, w, PTXPACK_PARALLEL_GATHER, link_gbps, every, &gather);
     if (status == PTXPACK_OK)
         status = slowest_of(handle, w, PTXPACK_PARALLEL_STEPS, link_gbps, every, &steps);
-    if (status == PTXPACK_OK)
-        w->problem.way = steps.all < gather.all ? PTXPACK_PARALLEL_STEPS : PTXPACK_PARALLEL_GATHER;
-    return status;
+    if (status != PTXPACK_OK)
+        return status;
+    w->problem.way = steps.all < gather.all ? PTXPACK_PARALLEL_STEPS : PTXPACK_PARALLEL_GATHER;
+    if (heads_are_faster(handle, w, link_gbps, every, steps.all < gather.all ? steps.all : gather.all))
+        w->problem.way = PTXPACK_PARALLEL_HEADS;
+    return PTXPACK_OK;
 }

@@ -67,6 +67,33 @@ ptxpack_status group_copy(const ptxpack_parallel_group *g, int32_t to, uint64_t 
     return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, to, result, "a copy between ranks");
 }
 
+static ptxpack_cu_peer_copy_side side_of(const ptxpack *handle, const group_side *side)
+{
+    return (ptxpack_cu_peer_copy_side){.x = (size_t)side->x,
+                                       .y = (size_t)side->y,
+                                       .type = PTXPACK_CU_MEMORYTYPE_DEVICE,
+                                       .device = side->at,
+                                       .context = ptxpack_context(handle),
+                                       .pitch = (size_t)side->pitch,
+                                       .height = (size_t)side->rows};
+}
+
+ptxpack_status group_copy_rows(const ptxpack_parallel_group *g, int32_t to, const group_side *to_side,
+                               int32_t from, const group_side *from_side, const group_rows *rows)
+{
+    const group_local_rank    *target = &g->member[to];
+    const ptxpack_cu_peer_copy copy = {.from = side_of(g->member[from].handle, from_side),
+                                       .to = side_of(target->handle, to_side),
+                                       .width = (size_t)rows->width,
+                                       .height = (size_t)rows->height,
+                                       .depth = (size_t)rows->depth};
+    ptxpack_cu_result          result =
+        ptxpack_driver_table(target->handle)
+            ->cuMemcpy3DPeerAsync((const struct CUDA_MEMCPY3D_PEER_st *)(const void *)&copy, target->copies);
+    return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK
+                                        : group_fail(g, to, result, "a copy of rows between ranks");
+}
+
 /* ---- making and freeing ------------------------------------------------------------------------------- */
 /* Lets the memory of another rank be read from this one, and returns whether it can be: otherwise copies go through the host. */
 static bool enable_access(const ptxpack *handle, const ptxpack *peer)
@@ -165,6 +192,8 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
 void ptxpack_parallel_free(ptxpack_parallel_group *g)
 {
     bool pushed;
+    if (g != NULL && g->nccl != NULL)
+        presence_free(&g->present);
     if (g != NULL && g->own_comm && g->comm != NULL)
         g->nccl->ncclCommDestroy(g->comm);
     for (int32_t i = 0; g != NULL && i < g->local; i++)

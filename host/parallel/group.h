@@ -6,8 +6,9 @@
 #include "loader/driver.h"
 #include "nccl.h"
 #include "parallel.h"
+#include "presence.h"
 
-enum { GROUP_RANKS = 1024, GROUP_STEPS = 11, GROUP_RECORD = 256 };
+enum { GROUP_RANKS = PRESENCE_RANKS, GROUP_STEPS = 11, GROUP_RECORD = 256, GROUP_MARK = 16 };
 
 typedef struct group_local_rank {
     ptxpack            *handle;
@@ -34,7 +35,11 @@ struct ptxpack_parallel_group {
     char              broken[400]; /* why the group can no longer be used; "": it can */
     group_step        steps[GROUP_STEPS];
     int32_t           step_count;
+    const char       *together; /* a call that waits for all ranks, while it does; otherwise NULL */
+    presence          present;
+    uint64_t          mark[2]; /* of rank 0 an id for `present`, if the group has none */
 };
+_Static_assert(sizeof(((ptxpack_parallel_group *)0)->mark) == GROUP_MARK, "the mark ends a record");
 
 /* A group with so many local ranks, all else 0; NULL: out of memory. */
 ptxpack_parallel_group *group_allocate(int32_t local);
@@ -58,6 +63,19 @@ ptxpack_status group_wait_for(const ptxpack_parallel_group *group, int32_t local
 ptxpack_status group_copy(const ptxpack_parallel_group *group, int32_t to, uint64_t to_address, int32_t from,
                           uint64_t from_address, uint64_t bytes);
 
+/* `depth` times `height` rows of `width` bytes.  One side of a copy of them: the memory has `depth` times `rows` rows of `pitch`
+ * bytes, of which they begin in row y, x bytes after its beginning. */
+typedef struct group_rows {
+    int64_t width, height, depth;
+} group_rows;
+typedef struct group_side {
+    uint64_t at;
+    int64_t  x, y, pitch, rows;
+} group_side;
+/* The same of rows that are apart. */
+ptxpack_status group_copy_rows(const ptxpack_parallel_group *group, int32_t to, const group_side *to_side,
+                               int32_t from, const group_side *from_side, const group_rows *rows);
+
 /* Whether kernels of all ranks can read the memory at this address of a local rank, given that the group is direct: as cuMemAlloc
  * makes it, not that of pools and mapped ranges, whose access is the application's. */
 bool group_shows(const ptxpack_parallel_group *group, int32_t local, uint64_t address);
@@ -70,6 +88,7 @@ ptxpack_status group_begin(ptxpack_parallel_group *group);
 ptxpack_status group_end(ptxpack_parallel_group *group, nccl_result worst);
 /* Waits until the work of a local rank's stream is done, no longer than the group's timeout. */
 ptxpack_status group_wait(ptxpack_parallel_group *group, int32_t local, struct CUstream_st *stream);
-/* Collective: gives every rank's record to all; `all` has room for those of all ranks.  Without NCCL it is only copied. */
+/* Collective: gives every rank's record to all; `all` has room for those of all ranks.  Without NCCL it is only copied.  Its last
+ * GROUP_MARK bytes are the group's own. */
 ptxpack_status group_exchange(ptxpack_parallel_group *group, const void *record, void *all);
 #endif

@@ -2,5 +2,5 @@
 #ifndef PTXPACK_PARALLEL_INSPECT_H
 #define PTXPACK_PARALLEL_INSPECT_H
 #include "host/plan/inspect.h"
-#include "plan.h"
+#include "heads.h"
 #endif

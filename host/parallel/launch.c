@@ -3,6 +3,9 @@
  *   stream of a rank   ready | own keys | wait for the streams beside, merge | wait until others have read
  *   beside, a chunk    wait for ready | wait for step 1, its part | step 2 ...
  *   its copies         wait for ready of all ranks that are read | step 1 | step 2 ...
+ * Way `heads`, which is in heads.c:
+ *   stream of a rank   ready | wait for step 1, all of its heads | wait until others have their results
+ *   its copies         wait for ready of all ranks | step 1, rows | wait for the kernels of all ranks | step 2, results
  *
  * Parts do not depend on each other, so that blocks of one kernel take the place of those of another one's last wave: a chunk's
  * tiles do not divide by the SMs.  Where keys have arrived, the order is that of the streams: the larger own part, those of
@@ -17,20 +20,15 @@
  *   all keys first (gather)             0.366  0.369   1.362  1.375   5.321  5.400
  * What is left is the beginning and end of kernels, and where a rank's chunks see the same keys, 1 % that one kernel for both
  * would gain. */
+#include "heads.h"
 #include "loader/missing.h"
-#include "plan.h"
 
 typedef ptxpack_attention_parallel_plan    parallel_plan;
 typedef ptxpack_attention_parallel_buffers parallel_buffers;
 
-#define TRY(expression)                                 \
-    do {                                                \
-        const ptxpack_status try_status = (expression); \
-        if (try_status != PTXPACK_OK)                   \
-            return try_status;                          \
-    } while (0)
-
 /* ---- checks ------------------------------------------------------------------------------------------- */
+enum { SHARD_RANGES = 5 }; /* the first ones below: of an empty shard they are ignored */
+
 static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
     const ptxpack       *handle = plan->group->member[0].handle;
@@ -43,14 +41,16 @@ static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const
           {"lse", b->lse, 1, 4, true},       {"workspace", b->workspace, r->bytes, 16, r->bytes == 0},
           {"sinks", b->sinks, 1, 4, !sinks},
     };
-    char line[PLAN_LINE];
+    const size_t count = sizeof ranges / sizeof ranges[0];
+    char         line[PLAN_LINE];
     if (b->size != sizeof *b || b->reserved != 0)
         return ptxpack_fail(handle, PTXPACK_E_ARG,
                             b->reserved != 0
                                 ? "buffers[%d].reserved is not 0"
                                 : "buffers[%d].size is not sizeof(ptxpack_attention_parallel_buffers)",
                             (int)local);
-    for (size_t i = 0; r->rows > 0 && i < sizeof ranges / sizeof ranges[0]; i++)
+    size_t i = r->rows > 0 ? 0 : r->heads != NULL ? SHARD_RANGES : count;
+    for (; i < count; i++)
         if (memory_check(&ranges[i], line) != PTXPACK_OK)
             return ptxpack_fail(handle, PTXPACK_E_ARG, "rank %d: %s", rank, line);
     return PTXPACK_OK;
@@ -217,9 +217,9 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
 static ptxpack_status upload_starts(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
     const parallel_rank *r = &plan->rank[local];
-    if (r->starts == NULL || r->rows == 0)
+    if (r->starts == NULL || (r->rows == 0 && r->heads == NULL))
         return PTXPACK_OK;
-    const size_t      bytes = 4 * ((size_t)plan->whole.desc.batch + 1) * sizeof *r->starts;
+    const size_t      bytes = (size_t)r->start_count * sizeof *r->starts;
     ptxpack_cu_result result = ptxpack_driver_table(plan->group->member[local].handle)
                                    ->cuMemcpyHtoDAsync(b->workspace + r->starts_at, r->starts, bytes,
                                                        b->stream);
@@ -293,16 +293,17 @@ static ptxpack_status begin(const parallel_plan *plan, int32_t local, const para
 }
 
 /* What a launch does for all ranks, one after another, each in its context. */
-static ptxpack_status (*const stages[])(const parallel_plan *, int32_t,
-                                        const parallel_buffers *) = {begin, enqueue_copies, enqueue_kernels,
-                                                                     wait_for_readers};
+typedef ptxpack_status (*parallel_stage)(const parallel_plan *, int32_t, const parallel_buffers *);
+enum { STAGES = 5 };
+static const parallel_stage by_keys[STAGES] = {begin, enqueue_copies, enqueue_kernels, wait_for_readers, NULL};
+static const parallel_stage by_heads[STAGES] = {begin, heads_take, heads_attend, heads_return, heads_end};
 
-static ptxpack_status run_stage(const parallel_plan *plan, size_t stage, int32_t local,
+static ptxpack_status run_stage(const parallel_plan *plan, parallel_stage stage, int32_t local,
                                 const parallel_buffers *b)
 {
     bool pushed;
     TRY(group_enter(plan->group, local, &pushed));
-    ptxpack_status status = stages[stage](plan, local, b);
+    ptxpack_status status = stage(plan, local, b);
     group_leave(plan->group, local, pushed);
     return status;
 }
@@ -317,8 +318,9 @@ ptxpack_status ptxpack_attention_parallel_launch(const ptxpack_attention_paralle
     TRY(group_usable(plan->group));
     for (int32_t i = 0; i < plan->local; i++)
         TRY(check_rank(plan, i, &buffers[i]));
-    for (size_t stage = 0; stage < sizeof stages / sizeof stages[0]; stage++)
+    const parallel_stage *stages = plan->whole.problem.way == PTXPACK_PARALLEL_HEADS ? by_heads : by_keys;
+    for (int stage = 0; stage < STAGES && stages[stage] != NULL; stage++)
         for (int32_t i = 0; i < plan->local; i++)
-            TRY(run_stage(plan, stage, i, buffers));
+            TRY(run_stage(plan, stages[stage], i, buffers));
     return PTXPACK_OK;
 }

@@ -17,9 +17,15 @@
  * Ways     gather  a rank takes all keys that its rows attend to into its workspace, and then attends to them
  *          steps   it attends to its own keys while those of the nearest rank arrive, to these while those of the next two
  *                  arrive, then of four, ...; the parts are merged by their log-sum-exps in f32, and rounded once more
- *          Keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers.
+ *          heads   each rank takes all rows of its heads_q / ranks query heads and heads_kv / ranks key heads, computes one ordinary
+ *                  attention of them, and takes the results of its rows from the others.  heads_kv is a multiple of the
+ *                  ranks.  All ranks have the same work, with any mask and kind of shards, and nothing is merged; nothing is
+ *                  computed while data are on their way
+ *          By the first two, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
+ *          and heads only where it is expected to be faster by a tenth; of packed rows it chooses gather.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
- *          in a group by NCCL.  k and v of a rank are read by other ranks: its stream goes on after they have been.
+ *          in a group by NCCL.  k and v of a rank, and with heads q and the workspace, are read by other ranks: its stream goes on
+ *          after they have been.
  * Streams  A launch is enqueued on a stream of each local rank.  Copies, and kernels that take what they bring, run on streams of
  *          the group beside it; copies wait for the work that is in the streams of all ranks that they read from.  Nothing waits
  *          on the host.
@@ -58,7 +64,9 @@ PTXPACK_API ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int
  *   Plans of such a group are made by all ranks together, with the same descriptors, and so are launches enqueued.  A call that
  * waits for other ranks, and ptxpack_parallel_wait, waits at most `timeout_ms`.  If it is over, or NCCL reports an error, then
  * the communicator is aborted, also that of the application, what waits in streams for other ranks ends, and this call and
- * all later ones of the group return PTXPACK_E_PEER, with one line that names this rank, what it waited for, and the cause.
+ * all later ones of the group return PTXPACK_E_PEER, with one line that names this rank, what it waited for, and the cause.  If
+ * others have not come to a join, or to a plan that is not the first one of an application's communicator, it names those of this
+ * machine: while they wait, ranks show each other that they are there, by a local socket that carries no data.
  *   PTXPACK_E_ARG       rank, ranks or timeout_ms is out of its range, or the handle is offline
  *   PTXPACK_E_NO_NCCL   there is no such library
  *   PTXPACK_E_PEER      another rank did not join in time, or NCCL failed
@@ -88,7 +96,8 @@ typedef enum ptxpack_shards { PTXPACK_SHARDS_CONTIGUOUS = 0, PTXPACK_SHARDS_ZIGZ
 typedef enum ptxpack_parallel_way {
     PTXPACK_PARALLEL_BEST = 0, /* the plan chooses */
     PTXPACK_PARALLEL_GATHER = 1,
-    PTXPACK_PARALLEL_STEPS = 2
+    PTXPACK_PARALLEL_STEPS = 2,
+    PTXPACK_PARALLEL_HEADS = 3 /* heads_kv, and so heads_q, is a multiple of the ranks */
 } ptxpack_parallel_way;
 
 /* The attention is the one that `attention` would be on one GPU: of whole sequences, with seqlen_q equal to seqlen_kv, of
@@ -106,7 +115,7 @@ typedef struct ptxpack_attention_parallel_desc {
 } ptxpack_attention_parallel_desc;
 
 /* Device addresses of one local rank: multiples of 16 bytes, those of lse and sinks of 4.  Those of an empty shard are
- * ignored. */
+ * ignored, but for workspace and sinks of the way PTXPACK_PARALLEL_HEADS. */
 typedef struct ptxpack_attention_parallel_buffers {
     uint32_t size;      /* = sizeof(ptxpack_attention_parallel_buffers), of each element */
     uint32_t reserved;  /* 0 */

@@ -1,5 +1,5 @@
 /* plan.c - making a plan of parallel attention. */
-#include "plan.h"
+#include "heads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,7 @@
 #include "loader/missing.h"
 
 /* ---- one rank ----------------------------------------------------------------------------------------- */
-/* Takes the next bytes of a workspace. */
-static uint64_t take(parallel_rank *r, uint64_t bytes)
+uint64_t parallel_take(parallel_rank *r, uint64_t bytes)
 {
     enum { ALIGNMENT = 256 };
     uint64_t at = r->bytes;
@@ -21,10 +20,17 @@ static uint64_t take(parallel_rank *r, uint64_t bytes)
 static bool find_starts(const parallel_whole *w, parallel_rank *r)
 {
     const int32_t *starts = w->problem.starts, count = w->problem.sequences + 1;
+    const bool     heads = w->problem.way == PTXPACK_PARALLEL_HEADS;
     int32_t       *to;
     if (starts == NULL)
         return true;
-    r->starts = to = (int32_t *)calloc((size_t)count, 4 * sizeof *to);
+    r->start_count = heads ? count : 4 * count;
+    r->starts = to = (int32_t *)calloc((size_t)r->start_count, sizeof *to);
+    r->starts_at = parallel_take(r, (uint64_t)r->start_count * sizeof *to);
+    if (heads && to != NULL)
+        memcpy(to, starts, (size_t)count * sizeof *to);
+    if (heads)
+        return to != NULL;
     for (int32_t c = 0; c < r->schedule->chunks && to != NULL; c++) {
         const parallel_rows *chunk = &r->schedule->chunk[c];
         const parallel_rows  reach = chunk->count > 0 ? parallel_reach(&w->problem, chunk) : *chunk;
@@ -35,7 +41,6 @@ static bool find_starts(const parallel_whole *w, parallel_rank *r)
                 *to++ = (int32_t)(at < 0 ? 0 : at > rows->count ? rows->count : at);
             }
     }
-    r->starts_at = take(r, (uint64_t)count * 4 * sizeof *to);
     return to != NULL;
 }
 
@@ -58,7 +63,8 @@ static ptxpack_status make_kernel(ptxpack *handle, const parallel_whole *w, para
         status = ptxpack_attention_plan_create(handle, &kernel->desc, &kernel->plan);
     else
         kernel->plan = same->plan;
-    kernel->workspace = shared != NULL ? shared->workspace : take(r, ptxpack_attention_workspace(kernel->plan));
+    kernel->workspace = shared != NULL ? shared->workspace
+                                       : parallel_take(r, ptxpack_attention_workspace(kernel->plan));
     return status;
 }
 
@@ -79,8 +85,8 @@ static ptxpack_status make_merge(ptxpack *handle, const parallel_whole *w, paral
     r->merge[chunk] = (merge_parts_plan *)made;
     r->o_part[chunk] = (uint64_t)(d.batch * rows * w->o_row);
     r->lse_part[chunk] = (uint64_t)d.batch * (uint64_t)rows * (uint64_t)d.heads * sizeof(float);
-    r->o[chunk] = take(r, (uint64_t)d.parts * r->o_part[chunk]);
-    r->lse[chunk] = take(r, (uint64_t)d.parts * r->lse_part[chunk]);
+    r->o[chunk] = parallel_take(r, (uint64_t)d.parts * r->o_part[chunk]);
+    r->lse[chunk] = parallel_take(r, (uint64_t)d.parts * r->lse_part[chunk]);
     return status;
 }
 
@@ -88,7 +94,7 @@ static ptxpack_status make_merge(ptxpack *handle, const parallel_whole *w, paral
 static bool find_sends(const ptxpack_parallel_group *g, const parallel_whole *w, parallel_rank *r)
 {
     r->steps = r->schedule->steps;
-    if (g->nccl == NULL)
+    if (g->nccl == NULL || w->problem.way == PTXPACK_PARALLEL_HEADS)
         return true;
     r->sends = (parallel_copy *)malloc(2 * (size_t)g->ranks * sizeof *r->sends);
     for (int32_t peer = 0; peer < g->ranks && r->sends != NULL; peer++) {
@@ -135,12 +141,14 @@ static ptxpack_status make_rank(const ptxpack_parallel_group *g, const parallel_
         return ptxpack_fail(g->member[0].handle, PTXPACK_E_MEMORY, "out of memory for the plan of rank %d",
                             (int)(g->first + local));
     r->rows = r->schedule->chunk[0].count + r->schedule->chunk[1].count;
-    r->k = take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->k_row));
-    r->v = take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->v_row));
+    r->k = parallel_take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->k_row));
+    r->v = parallel_take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->v_row));
     for (int32_t i = 0; i < r->schedule->part_count && status == PTXPACK_OK; i++)
         status = make_kernel(handle, w, r, i);
     for (int32_t c = 0; c < r->schedule->chunks && status == PTXPACK_OK; c++)
         status = make_merge(handle, w, r, c);
+    if (status == PTXPACK_OK && w->problem.way == PTXPACK_PARALLEL_HEADS)
+        status = heads_make(g, w, local, r);
     if (status != PTXPACK_OK)
         return group_pass(g, local, status);
     return make_events(g, local, r);
@@ -163,6 +171,7 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     for (int32_t i = 0; r->kernel != NULL && i < r->schedule->part_count; i++)
         if (r->kernel[i].own)
             ptxpack_attention_plan_free(r->kernel[i].plan);
+    heads_free(r->heads);
     free(r->merge[0]);
     free(r->merge[1]);
     free(r->kernel);

@@ -7,10 +7,18 @@
 
 enum { PARALLEL_STEPS = GROUP_STEPS };
 
+#define TRY(expression)                                 \
+    do {                                                \
+        const ptxpack_status try_status = (expression); \
+        if (try_status != PTXPACK_OK)                   \
+            return try_status;                          \
+    } while (0)
+
 /* The whole attention, with the sizes that addresses are computed from. */
 typedef struct parallel_whole {
     ptxpack_attention_desc desc;
     parallel_problem       problem;
+    ptxpack_parallel_way   asked;                      /* the way that the descriptor says */
     int64_t                batch;                      /* of the tensors: 1 if their rows are packed */
     int64_t                q_row, k_row, v_row, o_row; /* bytes of a row of all heads */
     uint32_t               starts_digest;              /* 0: not packed */
@@ -25,6 +33,8 @@ typedef struct parallel_kernel {
     uint64_t                workspace;
 } parallel_kernel;
 
+typedef struct parallel_heads parallel_heads;
+
 /* Offsets are those in the workspace. */
 typedef struct parallel_rank {
     parallel_schedule *schedule;
@@ -34,14 +44,18 @@ typedef struct parallel_rank {
     uint64_t           k, v;                   /* of the buffer of keys */
     uint64_t           o[2], lse[2];           /* of the parts of a chunk that is merged */
     uint64_t           o_part[2], lse_part[2]; /* bytes of one of them */
-    int32_t *starts;      /* of packed rows, in host memory: of q and of keys, for each chunk; otherwise NULL */
-    uint64_t starts_at;   /* the same in the workspace */
-    uint64_t bytes;       /* of the workspace */
-    parallel_copy *sends; /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
-    int32_t        send_count,
-        steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule */
-    struct CUevent_st *ready;                       /* the rank's stream has come to the launch */
-    struct CUevent_st *beside[2];                   /* the parts of a chunk that take what arrives are done */
+    /* Of packed rows, in host memory: of q and of keys, for each chunk, or of whole sequences; otherwise NULL. */
+    int32_t        *starts;
+    int32_t         start_count;
+    uint64_t        starts_at; /* the same in the workspace */
+    uint64_t        bytes;     /* of the workspace */
+    parallel_heads *heads;     /* of that way; otherwise NULL */
+    parallel_copy  *sends;     /* with NCCL: what other ranks take; .rank is who, .from where in the shard */
+    int32_t         send_count,
+        steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule; of heads 2 */
+    struct CUevent_st *ready; /* the rank's stream has come to the launch */
+    struct CUevent_st
+        *beside[2]; /* the parts of a chunk that take what arrives are done; [0]: those of heads */
     struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */
 } parallel_rank;
 
@@ -58,6 +72,8 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
 /* Collective: whether all ranks have come here with PTXPACK_OK and the same descriptor; the way becomes that of rank 0.  A rank
  * that comes with a failure returns it.  PTXPACK_E_PEER, with a line that names the rank.  Without NCCL it returns `status`. */
 ptxpack_status parallel_agree(ptxpack_parallel_group *group, parallel_whole *whole, ptxpack_status status);
+/* Takes the next bytes of a rank's workspace. */
+uint64_t parallel_take(parallel_rank *rank, uint64_t bytes);
 /* Which stream of a rank a part is in: 0 or 1, the one beside of its chunk, or 2, the caller's. */
 int32_t parallel_stream_of(const parallel_part *part);
 /* The attention of part number `index`. */
@@ -74,6 +90,7 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *whole
 /* The same of the slowest rank with a way. */
 ptxpack_status parallel_slowest(const ptxpack *handle, const parallel_whole *whole, ptxpack_parallel_way way,
                                 double link_gbps, parallel_time *out);
-/* The least time of all ranks' slowest, over both ways, unless the problem says one; sets the problem's way. */
+/* The least time of all ranks' slowest, over gather and steps, and over heads where these can be divided and that takes a tenth
+ * less, unless the problem says one; sets the problem's way. */
 ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *whole, double link_gbps);
 #endif

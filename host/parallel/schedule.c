@@ -206,6 +206,8 @@ parallel_schedule *parallel_schedule_make(const parallel_problem *p, int32_t ran
     s->parts = (parallel_part *)(s->copies + most);
     s->rank = rank;
     s->chunks = parallel_chunks(p, rank, s->chunk);
+    if (p->way == PTXPACK_PARALLEL_HEADS)
+        return s;
     for (int32_t from = 0; from < p->ranks; from++)
         if (from != rank || p->way == PTXPACK_PARALLEL_GATHER)
             take_from(p, s, from);

@@ -3,7 +3,8 @@
  * The rows of the whole sequence are divided into chunks, `ranks` of them or, zigzag, twice as many, of which a rank owns one
  * or two: its shard, chunk after chunk.  Way `gather`: a rank copies all keys that its rows attend to into a buffer, in their
  * order, and each of its chunks is one attention.  Way `steps`: it attends to its own keys at once, while those of its peers
- * arrive, in steps that double: from 1 peer, from 2, from 4, ...; each chunk then has several parts, which are merged.
+ * arrive, in steps that double: from 1 peer, from 2, from 4, ...; each chunk then has several parts, which are merged.  Way
+ * `heads` (heads.c) has chunks alone.
  *
  * A part is an attention of a chunk's rows to a run of rows in memory, with a mask of attention.h: keys that no row of the
  * chunk sees are left out at both ends, so that both bounds of a window can be said from one end or the other. */
@@ -14,7 +15,7 @@
 typedef struct parallel_problem {
     int32_t              ranks;
     ptxpack_shards       shards;
-    ptxpack_parallel_way way;         /* PTXPACK_PARALLEL_GATHER or _STEPS */
+    ptxpack_parallel_way way;         /* not PTXPACK_PARALLEL_BEST */
     int64_t              rows;        /* of the whole sequence */
     int64_t              left, right; /* row i attends to i - left <= j <= i + right; below 0: no limit */
     /* Packed sequences: where each of them begins, and the end of the last one; NULL: one sequence, or several of equal length.

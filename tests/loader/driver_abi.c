@@ -43,6 +43,21 @@ SAME_FIELD(ptxpack_cu_launch_attribute, value, CUlaunchAttribute, value)
 SAME_FIELD(ptxpack_cu_launch_attribute, value.programmatic_stream_serialization_allowed, CUlaunchAttribute,
            value.programmaticStreamSerializationAllowed)
 
+_Static_assert(sizeof(ptxpack_cu_peer_copy) == sizeof(CUDA_MEMCPY3D_PEER), "CUDA_MEMCPY3D_PEER");
+SAME_FIELD(ptxpack_cu_peer_copy, from.level, CUDA_MEMCPY3D_PEER, srcLOD)
+SAME_FIELD(ptxpack_cu_peer_copy, from.type, CUDA_MEMCPY3D_PEER, srcMemoryType)
+SAME_FIELD(ptxpack_cu_peer_copy, from.device, CUDA_MEMCPY3D_PEER, srcDevice)
+SAME_FIELD(ptxpack_cu_peer_copy, from.context, CUDA_MEMCPY3D_PEER, srcContext)
+SAME_FIELD(ptxpack_cu_peer_copy, from.pitch, CUDA_MEMCPY3D_PEER, srcPitch)
+SAME_FIELD(ptxpack_cu_peer_copy, from.height, CUDA_MEMCPY3D_PEER, srcHeight)
+SAME_FIELD(ptxpack_cu_peer_copy, to.type, CUDA_MEMCPY3D_PEER, dstMemoryType)
+SAME_FIELD(ptxpack_cu_peer_copy, to.device, CUDA_MEMCPY3D_PEER, dstDevice)
+SAME_FIELD(ptxpack_cu_peer_copy, to.context, CUDA_MEMCPY3D_PEER, dstContext)
+SAME_FIELD(ptxpack_cu_peer_copy, to.height, CUDA_MEMCPY3D_PEER, dstHeight)
+SAME_FIELD(ptxpack_cu_peer_copy, width, CUDA_MEMCPY3D_PEER, WidthInBytes)
+SAME_FIELD(ptxpack_cu_peer_copy, height, CUDA_MEMCPY3D_PEER, Height)
+SAME_FIELD(ptxpack_cu_peer_copy, depth, CUDA_MEMCPY3D_PEER, Depth)
+
 static const struct {
     const char *name;
     int         ours, theirs;
@@ -52,6 +67,7 @@ static const struct {
 #theirs, ours, (int)theirs \
     }
     VALUE(PTXPACK_CU_SUCCESS, CUDA_SUCCESS),
+    VALUE(PTXPACK_CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE),
     VALUE(PTXPACK_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE),
     VALUE(PTXPACK_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY),
     VALUE(PTXPACK_CU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED),

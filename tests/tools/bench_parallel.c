@@ -29,7 +29,7 @@ static int open_bench(void **state)
                                 .head_dims = {.count = 1, .value = {64}},
                                 .lengths = {.count = 1, .value = {70}},
                                 .keys = {.count = 1, .value = {131}},
-                                .heads = {.count = 2, .value = {2, 1}}};
+                                .heads = {.count = 2, .value = {2, 2}}};
     bench = (ranks_bench *)calloc(1, sizeof *bench);
     assert_non_null(bench);
     bench->settings = &settings;
@@ -76,7 +76,7 @@ TEST(it_prints_both_kinds_of_shards_decoding_and_the_link)
     if (run() != COMMAND_OK)
         fail_msg("%s", bench->rank[0].gpu.line);
     assert_has(
-        "bf16, 2 ranks on 2 GPUs, 2 query heads on 1, median of 1 rounds, seed 7\nlink: each rank receives ");
+        "bf16, 2 ranks on 2 GPUs, 2 query heads on 2, median of 1 rounds, seed 7\nlink: each rank receives ");
     assert_has(" GB/s while all do, 9472 bytes\n");
     assert_has("\n| 64 | full | 70 | contiguous | ");
     assert_has("\n| 64 | full | 70 | zigzag | ");
@@ -95,6 +95,7 @@ TEST(ranks_may_share_a_gpu_and_the_tables_are_json)
     assert_has("\"link_gb_per_s\": ");
     assert_has("\"shards\": \"zigzag\"");
     assert_has("\"steps_model_ms\": ");
+    assert_null(strstr(output, "heads_ms")); /* 2 heads of 3 ranks */
     assert_has("\"keys\": 129,");
 }
 

@@ -21,6 +21,10 @@ expect() {
 expect 0 'verified  correct: 180 of 180 rows' --devices 3 --causal --verify
 expect 0 'verified  correct: 180 of 180 rows' --devices 2 --window 20,5 --sinks 0.5,-1 --verify
 expect 0 'verified  correct: 180 of 180 rows' --devices 1 --dtype bf16 --verify
+expect 0 'verified  correct: 180 of 180 rows' --devices 2 --causal --way heads --verify
+expect 2 'heads_kv 2 is not a multiple of the 3 ranks' --devices 3 --way heads
+expect 2 '"ring" is none of gather, steps and heads' --devices 2 --way ring
+expect 2 'way: without --devices' --way heads
 expect 1 'device 3: the driver sees 3, numbered from 0' --devices 4
 expect 2 'attention.options 0x20: only PTXPACK_SINKS' --devices 2 --alibi
 expect 2 'devices: 0 is not between 1 and 64' --devices 0

@@ -66,7 +66,7 @@ def compare(rows, ranks, shards, way, causal, host):
 
 for shape in ((1001, 4), (64, 1), (4096, 7), (777, 8), (8, 4), (900, 13)):
     for shards in ("contiguous", "zigzag"):
-        for way in simulation.WAYS:
+        for way in simulation.BY_KEYS:
             for causal in (False, True):
                 compare(*shape, shards, way, causal, 3)
 
@@ -96,7 +96,7 @@ ideal = dict(machine)
 for limit in simulation.IDEAL.values():
     ideal.update(limit)
 for ranks in (2, 8, 64, 512):
-    for way in simulation.WAYS:
+    for way in simulation.WAYS if ranks <= 8 else simulation.BY_KEYS:
         for causal, shards in ((True, "zigzag"), (False, "zigzag"), (False, "contiguous")):
             perfect = problem(causal=causal, shards=shards)
             perfect.kernels = Constant()
@@ -111,7 +111,7 @@ must(near(simulation.way_us(uneven, ideal, 8, "gather"), last * simulation.one_u
 
 for name in ("nvlink", "network"):
     for way in simulation.WAYS:
-        times = [simulation.way_us(problem(), {**machine, name: speed}, 64, way) for speed in (5, 10, 50, 400, math.inf)]
+        times = [simulation.way_us(problem(heads=(64, 64)), {**machine, name: speed}, 64, way) for speed in (5, 10, 50, 400, math.inf)]
         must(times == sorted(times, reverse=True) and times[0] > times[-1], f"{name}, {way}: not monotonic: {times}")
 bytes_only = {**ideal, "nvlink": 100.0}
 arrive = 4096 * 65536 * 7 / 8 * 1e-3 / 100.0
@@ -120,6 +120,11 @@ must(near(simulation.way_us(full, bytes_only, 8, "gather") - simulation.way_us(f
      "gathering takes what its bytes take")
 must(simulation.way_us(problem(heads=(32, 32)), bytes_only, 8, "gather") > simulation.way_us(problem(), bytes_only, 8, "gather"),
      "more key heads are more bytes")
+# Of q, k and v a rank receives 7/8 of the rows of 1/8 of the heads, and of o 1/8 of its rows from 7 others: 32 + 16 + 32 heads.
+must(near(simulation.way_us(uneven, bytes_only, 8, "heads") - simulation.way_us(uneven, ideal, 8, "heads"),
+          (32 + 16 + 32) * 256 * 65536 / 8 * 7 / 8 * 1e-3 / 100.0), "heads take what their bytes take")
+must(simulation.way_us(problem(), machine, 3, "heads") == math.inf and
+     near(simulation.memory_gb(full, 8, "heads"), 1e-9 * 80 * 256 * 2 * (65536 / 8 + 0.5)), "heads that cannot be divided; memory")
 rows, stop = simulation.scale(problem(), machine, [1, 2, 64], simulation.WAYS)
 must([row["gpus"] for row in rows] == [1, 2, 64] and near(rows[0]["efficiency"], 1) and rows[2]["bound"] == "network" and
      stop is not None, f"rows of GPUs: {rows}, {stop}")
@@ -184,6 +189,9 @@ refused("--heads", "--heads", "32,5")
 refused("--nvlink", "--nvlink", "nan")
 refused("--nvlink", "--nvlink", "fast")
 refused("--way", "--way", "ring")
+refused("--way: 8 key heads cannot be divided", "--way", "heads", "--gpus", "2,3")
+status, text, errors = say("--seqlen", "65536", "--gpus", "1,8", "--shards", "contiguous")
+must(status == 0 and "\n| 8 | heads | " in text, f"contiguous shards are better divided by heads: {text}{errors}")
 status, text, errors = say("--seqlen", "65536", "--gpus", "1,16", "--json")
 must(status == 0 and json.loads(text)["simulated"] is True, f"JSON: {errors}")
 status, text, errors = say("--seqlen", "65536", "--gpus", "1,16", "--full", "--shards", "contiguous", "--way", "gather")

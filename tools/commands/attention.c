@@ -9,6 +9,7 @@
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"
 #include "tools/commands/parallel/attention_devices.h"
+#include "tools/problem/sharded.h"
 #include "tools/progress.h"
 #include "tools/device.h"
 #include "tools/problem/npy.h"
@@ -240,8 +241,9 @@ static int run_problem(attention_problem *p, const attention_settings *s)
     int status = on_cpu ? run_on_cpu(p) : COMMAND_OK;
     progress_end();
     if (!on_cpu)
-        status = s->devices == OPTION_NOT_GIVEN ? attention_run(&gpu, p, s)
-                                                : attention_on_devices(p, &gpu, s->devices);
+        status = s->devices == OPTION_NOT_GIVEN
+                     ? attention_run(&gpu, p, s)
+                     : attention_on_devices(p, &gpu, s->devices, s->way != NULL ? s->way : sharded_ways[0]);
     if (status == COMMAND_OK)
         report_time(p, s, on_cpu);
     if (status == COMMAND_OK)
@@ -284,6 +286,7 @@ int cmd_attention(int argc, char **argv)
               {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
               {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
               {"devices", OPTION_INT, &s.devices, DEVICES_OPTION_HELP},
+              {"way", OPTION_TEXT, &s.way, WAY_OPTION_HELP},
               {"json", OPTION_FLAG, &s.json, "print JSON"},
               {NULL, OPTION_FLAG, NULL, NULL},
     };
@@ -291,6 +294,8 @@ int cmd_attention(int argc, char **argv)
                                  NULL);
     if (status >= 0)
         return status;
+    if (s.way != NULL && s.devices == OPTION_NOT_GIVEN)
+        return command_fail("attention", "--way: without --devices there is nothing to divide"), COMMAND_USAGE;
     attention_problem p = {.ms = 0};
     status = attention_problem_make(&s, &p);
     if (status == COMMAND_OK) {

@@ -47,6 +47,7 @@ typedef struct attention_settings {
     int64_t                 split_rows;
     int64_t                 chunk; /* 0: off */
     int64_t                 pack, devices;
+    const char             *way;     /* of `devices` */
     bool                    in_keys; /* v is the first columns of k */
     bool                    unnormalized;
     bool                    verify, json;

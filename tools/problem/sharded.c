@@ -58,6 +58,18 @@ static size_t lse_bytes(const sharded *s, const sharded_rank *r)
     return sizeof(float) * (size_t)(rows_of(r) * s->batch * s->attention.heads_q);
 }
 
+/* ---- ways --------------------------------------------------------------------------------------------- */
+const char *const sharded_ways[SHARDED_WAYS] = {"best", "gather", "steps", "heads"};
+
+ptxpack_parallel_way sharded_way_of(const char *word)
+{
+    ptxpack_parallel_way way = PTXPACK_PARALLEL_BEST;
+    for (int i = 0; i < SHARDED_WAYS; i++)
+        if (strcmp(word, sharded_ways[i]) == 0)
+            way = (ptxpack_parallel_way)i;
+    return way;
+}
+
 /* ---- making and freeing ------------------------------------------------------------------------------- */
 static bool reserve(sharded *s, const sharded_rank *r, uint64_t *at, size_t bytes)
 {

@@ -23,6 +23,11 @@ typedef struct sharded {
     char                             line[640]; /* of what failed */
 } sharded;
 
+/* The ways by their words, and a way by its word: best, if the word is that or none of them. */
+enum { SHARDED_WAYS = 4 };
+extern const char *const sharded_ways[SHARDED_WAYS];
+ptxpack_parallel_way     sharded_way_of(const char *word);
+
 /* Makes a plan and device memory; `handles` are those of the local ranks.  These calls return false with `line`. */
 bool sharded_open(sharded *s, ptxpack_parallel_group *group, ptxpack *const *handles,
                   const ptxpack_attention_parallel_desc *desc);

@@ -206,4 +206,42 @@ TEST(test_copies_between_devices)
     free(cu);
 }
 
+/* Columns 4 to 11 of rows 1 and 2, of both planes of 4 rows of 16 bytes, become compact on another device. */
+TEST(test_volumes_between_devices)
+{
+    struct CUctx_st  *contexts[DEVICES];
+    struct emu_api   *cu = machine("", contexts);
+    const api_address from = memory_of(cu, contexts[1], 128), to = memory_of(cu, contexts[2], 32);
+    uint8_t           bytes[128], got[32];
+    for (int i = 0; i < 128; i++)
+        bytes[i] = (uint8_t)i;
+    ok(cu->cuMemcpyHtoD_v2(from, bytes, sizeof bytes));
+    struct CUDA_MEMCPY3D_PEER_st copy = {.srcXInBytes = 4,
+                                         .srcY = 1,
+                                         .srcMemoryType = 2,
+                                         .srcDevice = from,
+                                         .srcContext = contexts[1],
+                                         .srcPitch = 16,
+                                         .srcHeight = 4,
+                                         .dstMemoryType = 2,
+                                         .dstDevice = to,
+                                         .dstContext = contexts[2],
+                                         .dstPitch = 8,
+                                         .dstHeight = 2,
+                                         .WidthInBytes = 8,
+                                         .Height = 2,
+                                         .Depth = 2};
+    ok(cu->cuMemcpy3DPeerAsync(&copy, NULL));
+    ok(cu->cuMemcpyDtoH_v2(got, to, sizeof got));
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(got[i], i / 16 * 64 + (1 + i / 8 % 2) * 16 + 4 + i % 8);
+    copy.Depth = 3; /* beyond the end */
+    answers(cu->cuMemcpy3DPeerAsync(&copy, NULL), 1);
+    copy.Depth = 2;
+    copy.dstContext = NULL;
+    answers(cu->cuMemcpy3DPeerAsync(&copy, NULL), 201);
+    answers(cu->cuMemcpy3DPeerAsync(NULL, NULL), 1);
+    free(cu);
+}
+
 RUN_TESTS(emu_folder_make, emu_folder_remove)

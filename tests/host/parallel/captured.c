@@ -68,14 +68,14 @@ static void capture_sharded(capture *c, sharded *s)
 
 static void run_case(int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way way, const int32_t *starts)
 {
-    const int32_t                         rows = 140;
+    const int32_t                         rows = 140, heads = way == PTXPACK_PARALLEL_HEADS ? ranks : 2;
     const ptxpack_attention_desc          d = {.size = sizeof d,
                                                .dtype = PTXPACK_F16,
                                                .batch = starts != NULL ? 3 : 1,
                                                .seqlen_q = rows,
                                                .seqlen_kv = rows,
-                                               .heads_q = 4,
-                                               .heads_kv = 2,
+                                               .heads_q = way == PTXPACK_PARALLEL_HEADS ? heads : 4,
+                                               .heads_kv = heads,
                                                .head_dim = 64,
                                                .q_rows = starts != NULL ? PTXPACK_ROWS_PACKED : PTXPACK_ROWS_DENSE,
                                                .kv_rows = starts != NULL ? PTXPACK_ROWS_PACKED : PTXPACK_ROWS_DENSE,
@@ -117,7 +117,7 @@ static void run_case(int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way 
 static void dense_rows(void **state)
 {
     (void)state;
-    for (int way = PTXPACK_PARALLEL_GATHER; way <= PTXPACK_PARALLEL_STEPS; way++) {
+    for (int way = PTXPACK_PARALLEL_GATHER; way <= PTXPACK_PARALLEL_HEADS; way++) {
         run_case(2, PTXPACK_SHARDS_ZIGZAG, (ptxpack_parallel_way)way, NULL);
         run_case(3, PTXPACK_SHARDS_CONTIGUOUS, (ptxpack_parallel_way)way, NULL);
     }
@@ -129,6 +129,7 @@ static void packed_rows(void **state)
     static const int32_t starts[4] = {0, 60, 61, 140};
     (void)state;
     run_case(2, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_GATHER, starts);
+    run_case(2, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_HEADS, starts);
 }
 
 static void decoding(void **state)

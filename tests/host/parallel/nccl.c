@@ -5,7 +5,7 @@
 
 #include "decoding.h"
 
-enum { TIMEOUT_MS = 20000, SHORT_MS = 1500, HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1 };
+enum { TIMEOUT_MS = 20000, SHORT_MS = 1500, PROCESS_MS = 2500, HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1 };
 
 static char self[512];
 
@@ -28,7 +28,8 @@ typedef struct rank_thread {
     ptxpack_attention_parallel_desc desc;
     const whole_tensors            *tensors; /* NULL: the launch is left out */
     const decode_case              *decode;
-    bool                            of_application;
+    bool                            of_application, idle; /* idle: it makes no plan */
+    bool                            second; /* a plan follows the launch, which the last rank does not make */
     struct ncclComm                *comm;
     decode_rank_memory             *memory; /* of decoding */
     ptxpack_status                  joined, planned, waited, again;
@@ -58,6 +59,17 @@ static void decode(rank_thread *t, ptxpack_parallel_group *group)
     ptxpack_parallel_decode_plan_free(plan);
 }
 
+static void plan_again(rank_thread *t, ptxpack_parallel_group *group)
+{
+    ptxpack_attention_parallel_plan *plan = NULL;
+    if (t->rank == t->ranks - 1)
+        usleep(1000 * (PROCESS_MS + 1000));
+    else
+        t->again = ptxpack_attention_parallel_plan_create(group, &t->desc, &plan);
+    keep_line(t);
+    ptxpack_attention_parallel_plan_free(plan);
+}
+
 static void attend(rank_thread *t, ptxpack_parallel_group *group)
 {
     sharded s;
@@ -72,8 +84,10 @@ static void attend(rank_thread *t, ptxpack_parallel_group *group)
         if (t->waited == PTXPACK_OK && !sharded_download(&s, t->tensors->tensor[SHARDED_O], t->tensors->lse))
             t->waited = PTXPACK_E_DRIVER;
         t->again = ptxpack_parallel_wait(group, &s.rank[0].buffers.stream);
+        if (t->second)
+            plan_again(t, group);
     } else if (made) { /* as long as the others wait */
-        usleep(3 * 1000 * SHORT_MS);
+        usleep(1000 * (SHORT_MS + 1000));
     }
     sharded_close(&s);
 }
@@ -105,12 +119,14 @@ static void *run_rank(void *argument)
     keep_line(t);
     if (t->joined != PTXPACK_OK)
         return NULL;
-    if (t->decode != NULL)
+    if (t->idle)
+        usleep(1000 * (PROCESS_MS + 1000));
+    else if (t->decode != NULL)
         decode(t, group);
     else
         attend(t, group);
     ptxpack_parallel_free(group);
-    if (t->of_application) { /* it is still there */
+    if (t->of_application && t->again != PTXPACK_E_PEER) { /* it is still there */
         const nccl_table *nccl;
         int               ranks = 0;
         if (nccl_open(handles[t->rank], &nccl) != PTXPACK_OK ||
@@ -171,7 +187,11 @@ static void threads_attend(void **state)
                  {4, 150, -1, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_GATHER},
                  {3, 97, 30, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_GATHER},
                  {8, 200, 60, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_STEPS},
-                 {4, 3, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_STEPS}};
+                 {4, 3, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_STEPS},
+                 {1, 61, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
+                 {2, 131, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
+                 {4, 97, 30, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_HEADS},
+                 {8, 13, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rank_thread t[RANKS], like = causal(cases[i].rows);
@@ -179,6 +199,8 @@ static void threads_attend(void **state)
             like.attention.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
             like.attention.window_left = cases[i].window;
         }
+        if (cases[i].way == PTXPACK_PARALLEL_HEADS)
+            like.attention.heads_q = 2 * (like.attention.heads_kv = cases[i].ranks);
         like.desc.shards = cases[i].shards;
         like.desc.way = cases[i].way;
         whole_tensors tensors = draw_tensors(&like.attention, SEED);
@@ -226,6 +248,12 @@ static void shorten_last(rank_thread *t)
         t->attention.seqlen_q = t->attention.seqlen_kv = 90;
 }
 
+static void other_way_last(rank_thread *t)
+{
+    if (t->rank == t->ranks - 1)
+        t->desc.way = PTXPACK_PARALLEL_HEADS;
+}
+
 static void spoil_last(rank_thread *t)
 {
     if (t->rank == t->ranks - 1)
@@ -247,6 +275,11 @@ static void other_descriptors_are_named(void **state)
     for (int r = 0; r < 3; r++) {
         assert_int_equal(t[r].planned, PTXPACK_E_PEER);
         must_say(&t[r], "rank 2 has seqlen_q 90, and rank 0 has 80");
+    }
+    run_ranks(t, 2, &like, -1, other_way_last);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(t[r].planned, PTXPACK_E_PEER);
+        must_say(&t[r], "rank 1 has way 3, and rank 0 has 0");
     }
 }
 
@@ -271,7 +304,10 @@ static void a_rank_that_does_not_join_ends_the_others(void **state)
         must_say(&t[r], r == 0 ? "rank 0 of 3: joining the group: " : "rank 2 of 3: joining the group: ");
     }
     /* The first one whose time is over ends the other, which may be told that by NCCL. */
-    must_say(strstr(t[0].line, "1500 ms") != NULL ? &t[0] : &t[2], "a rank did not take part within 1500 ms");
+    must_say(strstr(t[0].line, "1500 ms") != NULL ? &t[0] : &t[2],
+             "rank 1 was not seen on this machine within 1500 ms");
+    must_say(&t[0], "rank 1 was not seen on this machine");
+    must_say(&t[2], "rank 1 was not seen on this machine");
 }
 
 /* The device of the rank that gave up still computes. */
@@ -281,12 +317,14 @@ static void a_rank_that_does_not_launch_ends_the_others(void **state)
     whole_tensors tensors = draw_tensors(&like.attention, SEED);
     (void)state;
     like.tensors = &tensors;
-    like.desc.way = PTXPACK_PARALLEL_STEPS;
-    run_ranks(t, 2, &like, -1, idle_last);
-    assert_int_equal(t[0].planned, PTXPACK_OK);
-    assert_int_equal(t[0].waited, PTXPACK_E_PEER);
-    assert_int_equal(t[0].again, PTXPACK_E_PEER);
-    must_say(&t[0], "rank 0 of 2: data of rank 1 (step 1): not there after 1500 ms");
+    for (int way = PTXPACK_PARALLEL_STEPS; way <= PTXPACK_PARALLEL_HEADS; way++) {
+        like.desc.way = (ptxpack_parallel_way)way;
+        run_ranks(t, 2, &like, -1, idle_last);
+        assert_int_equal(t[0].planned, PTXPACK_OK);
+        assert_int_equal(t[0].waited, PTXPACK_E_PEER);
+        assert_int_equal(t[0].again, PTXPACK_E_PEER);
+        must_say(&t[0], "rank 0 of 2: data of rank 1 (step 1): not there after 1500 ms");
+    }
     like.attention.seqlen_q = like.attention.seqlen_kv = 60;
     run_ranks(t, 2, &like, -1, NULL);
     assert_int_equal(t[0].waited, PTXPACK_OK);
@@ -294,8 +332,28 @@ static void a_rank_that_does_not_launch_ends_the_others(void **state)
     free_tensors(&tensors);
 }
 
+/* The communicator of an application has an id for that from its first plan on. */
+static void a_rank_that_does_not_plan_is_named(void **state)
+{
+    rank_thread   t[RANKS], like = causal(80);
+    whole_tensors tensors = draw_tensors(&like.attention, SEED);
+    (void)state;
+    like.tensors = &tensors;
+    like.timeout_ms = PROCESS_MS;
+    like.of_application = like.second = true;
+    run_ranks(t, 3, &like, -1, NULL);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(t[r].waited, PTXPACK_OK);
+        assert_int_equal(t[r].again, PTXPACK_E_PEER);
+        must_say(&t[r], r == 0 ? "rank 0 of 3: making a plan: " : "rank 1 of 3: making a plan: ");
+        must_say(&t[r], "rank 2 was not seen on this machine");
+    }
+    free_tensors(&tensors);
+}
+
 /* ---- ranks that are processes ------------------------------------------------------------------------- */
-/* This program as one rank: "RANK RANKS ID" as its words.  Prints what it is told. */
+/* This program as one rank: "RANK RANKS ID KIND TIMEOUT_MS" as its words, where KIND is steps, heads, or idle: it joins, and does
+ * nothing for as long as the others wait.  Prints what it is told. */
 static int be_a_rank(char **words)
 {
     uint8_t         id[PTXPACK_PARALLEL_ID_BYTES];
@@ -309,7 +367,9 @@ static int be_a_rank(char **words)
     t.rank = atoi(words[0]);
     t.ranks = atoi(words[1]);
     t.id = id;
-    t.desc.way = PTXPACK_PARALLEL_STEPS;
+    t.desc.way = strcmp(words[3], "heads") == 0 ? PTXPACK_PARALLEL_HEADS : PTXPACK_PARALLEL_STEPS;
+    t.timeout_ms = atoi(words[4]);
+    t.idle = strcmp(words[3], "idle") == 0;
     whole_tensors tensors = draw_tensors(&t.attention, SEED);
     t.tensors = &tensors;
     if (ptxpack_open(&options, &handles[t.rank]) != PTXPACK_OK)
@@ -320,46 +380,86 @@ static int be_a_rank(char **words)
     return 0;
 }
 
-static FILE *start_rank(int rank, int ranks, const uint8_t *id, const char *fault)
+static FILE *start_rank(int rank, int ranks, const uint8_t *id, const char *fault, const char *kind,
+                        int timeout_ms)
 {
-    char hex[HEX], command[1200];
+    char hex[HEX], command[1300];
     for (int i = 0; i < PTXPACK_PARALLEL_ID_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", id[i]);
-    snprintf(command, sizeof command, "exec env PTXPACK_EMU_NCCL_FAULT=%s %s %d %d %s 2>/dev/null", fault, self,
-             rank, ranks, hex);
+    snprintf(command, sizeof command, "exec env PTXPACK_EMU_NCCL_FAULT=%s %s %d %d %s %s %d 2>/dev/null", fault,
+             self, rank, ranks, hex, kind, timeout_ms);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     return pipe;
 }
 
+/* What a process prints, the last line with a colon. */
+static void end_rank(FILE *pipe, char line[512])
+{
+    char next[512];
+    line[0] = '\0';
+    while (fgets(next, sizeof next, pipe) != NULL)
+        if (strstr(next, ": ") != NULL)
+            snprintf(line, 512, "%s", next);
+    pclose(pipe);
+}
+
 /* Starts two, of which rank 1 has `fault`; `line` gets what rank 0 prints. */
-static void run_processes(const char *fault, char line[512])
+static void run_processes(const char *fault, const char *kind, char line[512])
 {
     uint8_t id[PTXPACK_PARALLEL_ID_BYTES];
     char    other[512] = "";
     assert_int_equal(ptxpack_parallel_id(id), PTXPACK_OK);
-    FILE *first = start_rank(0, 2, id, ""), *second = start_rank(1, 2, id, fault);
-    line[0] = '\0';
-    while (fgets(line, 512, first) != NULL && strstr(line, ": ") == NULL)
-        ;
-    while (fgets(other, sizeof other, second) != NULL)
-        ;
-    pclose(first);
-    pclose(second);
+    FILE *first = start_rank(0, 2, id, "", kind, TIMEOUT_MS),
+         *second = start_rank(1, 2, id, fault, kind, TIMEOUT_MS);
+    end_rank(first, line);
+    end_rank(second, other);
 }
 
 static void processes_attend_and_survive(void **state)
 {
     char line[512];
     (void)state;
-    run_processes("", line);
+    run_processes("", "steps", line);
     assert_string_equal(line, "0 0 0: \n");
-    run_processes("die@1=3", line); /* its third operation: after two exchanges of the plan */
+    run_processes("", "heads", line);
+    assert_string_equal(line, "0 0 0: \n");
+    run_processes("die@1=3", "steps", line); /* its third operation: after two exchanges of the plan */
     /* Perhaps while the plan is made: the other one may be gone before this one has seen the second exchange. */
     if ((strncmp(line, "0 0 20: ", 8) != 0 && strncmp(line, "0 20 0: ", 8) != 0) ||
         strncmp(line + 8, "rank 0 of 2: ", 13) != 0 || strstr(line, "NCCL: ") == NULL ||
         strstr(line, "rank 1 (process ") == NULL)
         fail_msg("the survivor says \"%s\"", line);
+}
+
+/* Of four, two never start, and then one joins alone; both who wait name them. */
+static void processes_that_do_not_come_are_named(void **state)
+{
+    static const struct {
+        const char *kinds[4], *begins, *names;
+    } cases[] = {{{"steps", NULL, "steps", NULL}, "20 0 0: rank ", " of 4: joining the group: "},
+                 {{"steps", "steps", "idle", "steps"}, "0 20 0: rank ", " of 4: making a plan: "}};
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        uint8_t id[PTXPACK_PARALLEL_ID_BYTES];
+        FILE   *rank[4] = {NULL};
+        char    line[512], who[64];
+        assert_int_equal(ptxpack_parallel_id(id), PTXPACK_OK);
+        for (int r = 0; r < 4; r++)
+            if (cases[c].kinds[r] != NULL)
+                rank[r] = start_rank(r, 4, id, "", cases[c].kinds[r], PROCESS_MS);
+        for (int r = 0; r < 4; r++) {
+            if (rank[r] == NULL)
+                continue;
+            end_rank(rank[r], line);
+            snprintf(who, sizeof who, "%s%d%s", cases[c].begins, r, cases[c].names);
+            if (strcmp(cases[c].kinds[r], "idle") != 0 &&
+                (strncmp(line, who, strlen(who)) != 0 ||
+                 strstr(line, c == 0 ? "ranks 1 and 3 were not seen on this machine"
+                                     : "rank 2 was not seen on this machine") == NULL))
+                fail_msg("rank %d says \"%s\"", r, line);
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -371,7 +471,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_without_a_plan_is_named),
         cmocka_unit_test(a_rank_that_does_not_join_ends_the_others),
         cmocka_unit_test(a_rank_that_does_not_launch_ends_the_others),
+        cmocka_unit_test(a_rank_that_does_not_plan_is_named),
         cmocka_unit_test(processes_attend_and_survive),
+        cmocka_unit_test(processes_that_do_not_come_are_named),
     };
-    return argc == 4 ? be_a_rank(argv + 1) : cmocka_run_group_tests(tests, open_all, close_handles);
+    return argc == 6 ? be_a_rank(argv + 1) : cmocka_run_group_tests(tests, open_all, close_handles);
 }

@@ -1,7 +1,7 @@
 /* parallel.c - ptxpack bench parallel: attention over a sequence that several GPUs share, beside one of them.
  *
- * Prefill  each length, mask and kind of shards, with both ways, beside the whole on the first GPU; and what the library's
- *          model says of both ways, from which a plan chooses
+ * Prefill  each length, mask and kind of shards, in every way, beside the whole on the first GPU; and what the library's
+ *          model says of each way, from which a plan chooses.  Heads are divided where they are a multiple of the ranks
  * Decode   one query row, with the keys divided in equal parts, beside all of them on the first GPU
  * Link     every rank takes bytes from the next one at the same time, and nothing else runs: what link_gbps means */
 #include "parallel.h"
@@ -11,11 +11,11 @@
 
 #include "host/parallel/inspect.h"
 #include "tools/command.h"
+#include "tools/problem/sharded.h"
 #include "tools/report.h"
 
-enum { REST_US = 50000, COPIED = 256 << 20, WAYS = 3 };
+enum { REST_US = 50000, COPIED = 256 << 20, WAYS = SHARDED_WAYS };
 
-static const char *const way_names[WAYS] = {"best", "gather", "steps"};
 static const char *const shard_names[] = {"contiguous", "zigzag"};
 
 /* ---- settings ------------------------------------------------------------------------------------------ */
@@ -84,7 +84,13 @@ static bool reserve(ranks_bench *b, const ptxpack_attention_desc *d, int32_t ran
     return true;
 }
 
-/* One GPU, then for each kind of shards both ways. */
+/* Ways are below it: of heads that cannot be divided there is no case. */
+static int ways_end(const ranks_bench *b)
+{
+    return b->settings->heads.value[1] % b->ranks == 0 ? (int)WAYS : (int)PTXPACK_PARALLEL_HEADS;
+}
+
+/* One GPU, then for each kind of shards all ways. */
 static bool add_prefill(ranks_bench *b, int32_t head_dim, int32_t rows, bool causal)
 {
     ptxpack_attention_desc d = describe(b, head_dim, rows, rows);
@@ -92,7 +98,7 @@ static bool add_prefill(ranks_bench *b, int32_t head_dim, int32_t rows, bool cau
         d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
     add(b, RANKS_ALONE, &d);
     for (int shards = PTXPACK_SHARDS_CONTIGUOUS; shards <= PTXPACK_SHARDS_ZIGZAG; shards++)
-        for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS; way++) {
+        for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b); way++) {
             ranks_case *c = &b->cases[add(b, RANKS_PREFILL, &d)];
             c->shards = (ptxpack_shards)shards;
             c->way = (ptxpack_parallel_way)way;
@@ -111,7 +117,7 @@ static bool add_decode(ranks_bench *b, int32_t head_dim, int32_t keys)
     return reserve(b, &shared, b->ranks);
 }
 
-enum { OF_PREFILL = 5, OF_DECODE = 2 }; /* cases of a row, or of two rows that share their first case */
+enum { OF_PREFILL = 7, OF_DECODE = 2 }; /* most cases of a row, or of two rows that share their first case */
 
 static bool add_cases(ranks_bench *b)
 {
@@ -139,7 +145,7 @@ static bool add_cases(ranks_bench *b)
 }
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
-/* The model of both ways, and which of them a plan takes. */
+/* The model of all ways, and which of them a plan takes. */
 static bool predict(ranks_bench *b, const ranks_case *c, double us[WAYS], int *chosen)
 {
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
@@ -150,7 +156,7 @@ static bool predict(ranks_bench *b, const ranks_case *c, double us[WAYS], int *c
     parallel_whole                        whole;
     parallel_time                         time;
     ptxpack_status                        status = parallel_resolve(&desc, b->ranks, &whole, line);
-    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS && status == PTXPACK_OK; way++) {
+    for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b) && status == PTXPACK_OK; way++) {
         status = parallel_slowest(handle, &whole, (ptxpack_parallel_way)way, b->settings->link, &time);
         us[way] = time.all;
     }
@@ -160,6 +166,10 @@ static bool predict(ranks_bench *b, const ranks_case *c, double us[WAYS], int *c
     return device_status(&b->rank[0].gpu, status);
 }
 
+#define ROW                                                                                                 \
+    "| {head_dim} | {mask} | {seqlen} | {shards} | {one_ms:.4f} | {ms:.4f} | {of_linear:.2f} | {chosen} | " \
+    "{faster} | {gather_ms:.4f} ({gather_model_ms:.4f}) | {steps_ms:.4f} ({steps_model_ms:.4f}) | "
+
 static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gather)
 {
     const ranks_case *c = &b->cases[gather];
@@ -167,11 +177,13 @@ static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gathe
     int               chosen;
     if (!predict(b, c, model, &chosen))
         return false;
-    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS; way++)
+    int faster = PTXPACK_PARALLEL_GATHER;
+    for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b); way++) {
         ms[way] = bench_rounds_ms(&b->timing, gather + (size_t)(way - PTXPACK_PARALLEL_GATHER));
+        faster = ms[way] < ms[faster] ? way : faster;
+    }
+    const bool   heads = ways_end(b) > PTXPACK_PARALLEL_HEADS;
     const double one = bench_rounds_ms(&b->timing, alone);
-    const int    faster = ms[PTXPACK_PARALLEL_STEPS] < ms[PTXPACK_PARALLEL_GATHER] ? PTXPACK_PARALLEL_STEPS
-                                                                                   : PTXPACK_PARALLEL_GATHER;
     report_open(r, NULL, '{');
     report_int(r, "head_dim", c->desc.head_dim);
     report_bool(r, "causal", c->desc.mask != PTXPACK_MASK_NONE);
@@ -181,15 +193,17 @@ static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gathe
     report_real(r, "one_ms", one);
     report_real(r, "ms", ms[chosen]);
     report_real(r, "of_linear", one / ms[chosen] / b->gpus);
-    report_text(r, "chosen", "%s", way_names[chosen]);
-    report_text(r, "faster", "%s", way_names[faster]);
+    report_text(r, "chosen", "%s", sharded_ways[chosen]);
+    report_text(r, "faster", "%s", sharded_ways[faster]);
     report_real(r, "gather_ms", ms[PTXPACK_PARALLEL_GATHER]);
     report_real(r, "gather_model_ms", 1e-3 * model[PTXPACK_PARALLEL_GATHER]);
     report_real(r, "steps_ms", ms[PTXPACK_PARALLEL_STEPS]);
     report_real(r, "steps_model_ms", 1e-3 * model[PTXPACK_PARALLEL_STEPS]);
-    report_line(r, "| {head_dim} | {mask} | {seqlen} | {shards} | {one_ms:.4f} | {ms:.4f} | {of_linear:.2f} | "
-                   "{chosen} | {faster} | {gather_ms:.4f} ({gather_model_ms:.4f}) | "
-                   "{steps_ms:.4f} ({steps_model_ms:.4f}) |");
+    if (heads) {
+        report_real(r, "heads_ms", ms[PTXPACK_PARALLEL_HEADS]);
+        report_real(r, "heads_model_ms", 1e-3 * model[PTXPACK_PARALLEL_HEADS]);
+    }
+    report_line(r, heads ? ROW "{heads_ms:.4f} ({heads_model_ms:.4f}) |" : ROW "none |");
     report_close(r);
     return true;
 }
@@ -245,11 +259,12 @@ static bool report_rows(report *r, ranks_bench *b)
 {
     report_line(
         r, "\n| d | mask | s | shards | one GPU, ms | ms | of N x one | chosen | faster | gather (model) | "
-           "steps (model) |\n|---|---|---|---|---|---|---|---|---|---|---|");
+           "steps (model) | heads (model) |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
     report_open(r, "prefill", '[');
     for (size_t i = 0; i + 1 < b->count; i++)
         if (b->cases[i].kind == RANKS_ALONE && b->cases[i + 1].kind == RANKS_PREFILL &&
-            (!report_prefill(r, b, i, i + 1) || !report_prefill(r, b, i, i + 3)))
+            (!report_prefill(r, b, i, i + 1) ||
+             !report_prefill(r, b, i, i + 1 + (size_t)(ways_end(b) - PTXPACK_PARALLEL_GATHER))))
             return false;
     report_close(r);
     report_line(r, "\n| d | keys | one GPU, us (GB/s) | us (GB/s) | of N x one |\n|---|---|---|---|---|");

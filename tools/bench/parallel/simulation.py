@@ -8,7 +8,9 @@ Needs Python alone, and no GPU.  NOTHING that it prints is measured, except what
 
 Schedule   That of host/parallel/schedule.c: gather, all keys and then one kernel for each chunk; steps, own keys, then those of
            the ranks at a distance of 1, of 2 and 3, of 4 to 7, ..; tests/tools/parallel_simulation.py holds the rows that
-           are copied and computed to what `ptxpack plan parallel` lists.
+           are copied and computed to what `ptxpack plan parallel` lists.  Heads, where their number is a multiple of the GPUs:
+           rows of q, k and v come, one kernel of a GPU's heads, and results come; every row of a shard is also read and written
+           twice in memory, to make it compact and to take it apart.
 Kernels    FLOPs over a measured speed, TFLOP/s, which is interpolated over log2 of the length, and beyond both ends is that of
            the end; if one mask was measured, it stands for both.  A part of a chunk's rows is a rectangle without a mask and, of its own keys, a causal square.  Figures
            come from --kernels: attention_h200.json, `ptxpack bench attention --json`, or the one-GPU times of `ptxpack bench
@@ -17,12 +19,12 @@ Kernels    FLOPs over a measured speed, TFLOP/s, which is interpolated over log2
            than --floor.
 Links      LogGP: the copies of a step take a latency L, an overhead o for every message (a run of rows of K, or of V), and a gap G
            for every byte.  A rank receives and sends at the same time, and uses NVLink (inside a host) and its share of the
-           network (between hosts) at the same time.  ASSUMED: steps follow each other; a step ends with its slowest sender;
+           network (between hosts) at the same time.  For heads a message is a chunk of a tensor.  ASSUMED: steps follow each other; a step ends with its slowest sender;
            the network has no contention beyond that share; copies do not slow kernels.
 Merges     As cost.c has them: 4 us, and parts + 1 reads or writes of o at the speed of memory.
 Ranks      The slowest one counts; of more than 256, every n-th is looked at, and the last one.  A group
            of the library has at most 1024.
-Memory     q, k, v and o of a shard, and the keys of others; without partial results, which steps have.
+Memory     q, k, v and o of a shard, and the keys of others, or what the heads have; without partial results, which steps have.
 
 Defaults, and where they are from:
   --nvlink 370            GB/s that a GPU receives: the library's own default (parallel.h); 350 to 371 measured on two H200
@@ -43,7 +45,8 @@ import sys
 
 TILE, SPLIT_KEYS, MERGE_US, ELEMENT = 128, 1024, 4.0, 2
 MOST_RANKS, LOOKED_AT = 4096, 256
-WAYS = ("gather", "steps")
+BY_KEYS = ("gather", "steps")  # ways that have a schedule
+WAYS = BY_KEYS + ("heads",)
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "attention_h200.json")
 
 
@@ -241,7 +244,7 @@ class Problem:
 
     def schedule(self, ranks, way):
         """One GPU has one kernel of the whole, as without a group."""
-        return Schedule(self.rows, ranks, self.shards if ranks > 1 else "contiguous", way, self.causal)
+        return Schedule(self.rows, ranks, self.shards if ranks > 1 else "contiguous", "gather" if ranks == 1 else way, self.causal)
 
 
 def looked_at(ranks):
@@ -277,8 +280,29 @@ def rank_us(problem, machine, schedule, rank, senders):
     return now
 
 
+def heads_us(problem, machine, ranks, rank):
+    """The same of one that has all rows of its heads."""
+    schedule, total = Schedule(problem.rows, ranks, problem.shards, "gather", False), 0.0
+    near, far, near_runs, far_runs = schedule.received(rank, 1, machine["host"])
+    own, chunks = sum(schedule.count(c, c + 1) for c in schedule.own(rank)), len(schedule.own(rank))
+    rows_of = (near, far, problem.o_row + problem.kv_row, 3)  # q has as many bytes as o
+    results = (own * near_runs / chunks, own * far_runs / chunks, problem.o_row, 1)
+    for inside, outside, row, tensors in (rows_of, results):
+        latency = machine["network_latency"] if far_runs > 0 else machine["latency"]
+        total += latency + 1e-3 * row / ranks * max(inside / machine["nvlink"], outside / machine["network"]) \
+            + tensors * (near_runs + far_runs) * machine["overhead"]
+    total += 2e-3 * own * (2 * problem.o_row + problem.kv_row) / machine["memory_gbps"]
+    divided = Problem(problem.rows, (problem.heads[0] // ranks, problem.heads[1] // ranks), problem.head_dim, problem.causal,
+                      problem.shards, problem.kernels)
+    return total + kernel_us(divided, machine, problem.rows, 0 if problem.causal else problem.rows, problem.causal)
+
+
 def way_us(problem, machine, ranks, way):
-    """When the slowest rank is ready."""
+    """When the slowest rank is ready; of heads that cannot be divided it never is."""
+    if way == "heads" and problem.heads[1] % ranks != 0:
+        return math.inf
+    if way == "heads" and ranks > 1:
+        return max(heads_us(problem, machine, ranks, rank) for rank in looked_at(ranks))
     schedule = problem.schedule(ranks, way)
     looked = looked_at(ranks)
     senders = [0.0] + [max(exchange_us(problem, machine, schedule.sent(rank, step, machine["host"])) for rank in looked)
@@ -304,6 +328,9 @@ def bound_of(problem, machine, ranks, way, us):
 
 def memory_gb(problem, ranks, way):
     """What the fullest of the ranks has of q, k, v, o and keys of others."""
+    if way == "heads" and ranks > 1:
+        shard = -(-problem.rows // ranks) + (problem.shards == "zigzag")
+        return 1e-9 * (problem.kv_row + 2 * problem.o_row) * (shard + problem.rows / ranks)
     schedule = problem.schedule(ranks, way)
     return max(1e-9 * (sum(schedule.count(c, c + 1) for c in schedule.own(rank)) * (problem.kv_row + 2 * problem.o_row)
                        + (schedule.buffer_rows(rank) if ranks > 1 else 0) * problem.kv_row) for rank in looked_at(ranks))
@@ -353,7 +380,8 @@ def check(path, machine, kernels):
             problem = Problem(row["seqlen"], (data["heads_q"], data["heads_kv"]), row["head_dim"], row["causal"],
                               row["shards"], kernels or Kernels(path, row["head_dim"]))
             names = [("one GPU", row["one_ms"], one_us(problem, machine))]
-            names += [(way, row[way + "_ms"], way_us(problem, machine, data["ranks"], way)) for way in WAYS]
+            names += [(way, row[way + "_ms"], way_us(problem, machine, data["ranks"], way)) for way in WAYS
+                      if way in BY_KEYS or way + "_ms" in row]
             for name, measured, us in names:
                 out.append({"causal": row["causal"], "seqlen": row["seqlen"], "shards": row["shards"], "gpus": data["ranks"],
                             "what": name, "measured_ms": measured, "simulated_ms": 1e-3 * us,
@@ -436,6 +464,8 @@ def run(words):
         Schedule(length, max(counts), options.shards, "gather", True)  # refuses too few rows before anything is printed
     kernels = Kernels(options.kernels or FIGURES, options.head_dim)
     ways = WAYS if options.way == "best" else (options.way,)
+    if options.way == "heads" and any(heads[1] % count != 0 for count in counts):
+        raise Bad(f"--way: {heads[1]} key heads cannot be divided among all of {options.gpus} GPUs")
     if not options.json:
         print("Simulated, not measured; kernels at speeds measured on one GPU, links and overheads as assumed:\n" +
               ", ".join(f"{name.replace('_', '-')} {machine[name]:g}" for name in LIMITS))

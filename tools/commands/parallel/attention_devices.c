@@ -2,6 +2,7 @@
 #include "attention_devices.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/command.h"
 #include "tools/problem/sharded.h"
@@ -25,11 +26,12 @@ static int64_t open_handles(device *gpu, ptxpack **handles, int64_t devices)
     return opened;
 }
 
-static int run(attention_problem *p, ptxpack_parallel_group *group, ptxpack *const *handles)
+static int run(attention_problem *p, ptxpack_parallel_group *group, ptxpack *const *handles, const char *way)
 {
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
                                                   .attention = &p->desc,
-                                                  .shards = PTXPACK_SHARDS_ZIGZAG};
+                                                  .shards = PTXPACK_SHARDS_ZIGZAG,
+                                                  .way = sharded_way_of(way)};
     sharded                               s;
     bool                                  ok = sharded_open(&s, group, handles, &desc);
     const bool                            made = ok;
@@ -47,7 +49,7 @@ static int run(attention_problem *p, ptxpack_parallel_group *group, ptxpack *con
     return ok ? COMMAND_OK : made ? COMMAND_FAILED : COMMAND_USAGE;
 }
 
-int attention_on_devices(attention_problem *p, device *gpu, int64_t devices)
+int attention_on_devices(attention_problem *p, device *gpu, int64_t devices, const char *way)
 {
     enum { MOST = 64 };
     ptxpack                *handles[MOST];
@@ -56,13 +58,16 @@ int attention_on_devices(attention_problem *p, device *gpu, int64_t devices)
         return command_fail("attention", "--devices: %lld is not between 1 and %d", (long long)devices,
                             (int)MOST),
                COMMAND_USAGE;
+    if (sharded_way_of(way) == PTXPACK_PARALLEL_BEST && strcmp(way, "best") != 0)
+        return command_fail("attention", "--way: \"%s\" is none of gather, steps and heads", way),
+               COMMAND_USAGE;
     int64_t opened = open_handles(gpu, handles, devices);
     int     status = opened == devices ? COMMAND_OK : COMMAND_FAILED;
     p->emulated = gpu->emulated;
     if (status == COMMAND_OK && ptxpack_parallel_devices(handles, (int32_t)devices, &group) != PTXPACK_OK)
         status = command_fail("attention", "--devices: %s", ptxpack_detail(handles[0]));
     if (status == COMMAND_OK)
-        status = run(p, group, handles);
+        status = run(p, group, handles, way);
     ptxpack_parallel_free(group);
     while (opened > 0)
         ptxpack_close(handles[--opened]);

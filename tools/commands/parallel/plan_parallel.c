@@ -6,9 +6,7 @@
 #include "host/attention/inspect.h"
 #include "host/parallel/inspect.h"
 #include "tools/commands/plan.h"
-
-static const char *const way_names[] = {"best", "gather", "steps"};
-enum { WAYS = sizeof way_names / sizeof way_names[0] };
+#include "tools/problem/sharded.h"
 
 static size_t options(plan_settings *s, option *rows)
 {
@@ -17,7 +15,7 @@ static size_t options(plan_settings *s, option *rows)
         {"dtype", OPTION_TEXT, &s->attention.dtype, "f16|bf16  (default f16)"},
         {"ranks", OPTION_INT, &s->ranks, "N  GPUs that share the sequence (default 8)"},
         {"shards", OPTION_TEXT, &s->shards, "contiguous|zigzag  the rows of a rank (default zigzag)"},
-        {"way", OPTION_TEXT, &s->way, "gather|steps  (default: what the model prefers)"},
+        {"way", OPTION_TEXT, &s->way, "gather|steps|heads  (default: what the model prefers)"},
         {"link", OPTION_REAL, &s->link, "X  GB/s that a rank receives (default 370)"},
     };
     s->attention.batch = 1;
@@ -36,20 +34,37 @@ static int describe(plan *p)
     if (strcmp(s->shards, "contiguous") != 0 && strcmp(s->shards, "zigzag") != 0)
         return command_fail("plan", "--shards: \"%s\" is neither contiguous nor zigzag", s->shards),
                COMMAND_USAGE;
-    if (strcmp(s->way, "best") != 0 && strcmp(s->way, "gather") != 0 && strcmp(s->way, "steps") != 0)
-        return command_fail("plan", "--way: \"%s\" is neither gather nor steps", s->way), COMMAND_USAGE;
+    if (sharded_way_of(s->way) == PTXPACK_PARALLEL_BEST && strcmp(s->way, "best") != 0)
+        return command_fail("plan", "--way: \"%s\" is none of gather, steps and heads", s->way), COMMAND_USAGE;
     if (!isnan(s->link) && !(s->link >= 1e-3 && s->link <= 1e6))
         return command_fail("plan", "--link: %g is not between 1e-3 and 1e6", s->link), COMMAND_USAGE;
     return attention_problem_describe(&s->attention, &p->attention);
 }
 
-static ptxpack_parallel_way way_of(const char *word)
+static ptxpack_status report_way(plan *p, const parallel_whole *w, int way, double link)
 {
-    ptxpack_parallel_way way = PTXPACK_PARALLEL_BEST;
-    for (int i = 0; i < WAYS; i++)
-        if (strcmp(word, way_names[i]) == 0)
-            way = (ptxpack_parallel_way)i;
-    return way;
+    report        *r = &p->out;
+    char           line[PLAN_LINE];
+    parallel_time  time;
+    const bool     taken = way == (int)w->problem.way;
+    ptxpack_status status = PTXPACK_OK;
+    report_text(r, "way", "%s", sharded_ways[way]);
+    if (way == PTXPACK_PARALLEL_HEADS && heads_check(w, line) != PTXPACK_OK) {
+        report_text(r, "refused", "%s", line);
+        report_line(r, "  {way:-8s} {refused}");
+        return PTXPACK_OK;
+    }
+    status = parallel_slowest(p->handle, w, (ptxpack_parallel_way)way, link, &time);
+    report_real(r, "estimated_us", time.all);
+    report_real(r, "kernels_us", time.compute);
+    report_real(r, "copies_us", time.copies);
+    report_real(r, "merges_us", time.merge);
+    report_bool(r, "taken", taken);
+    report_line(r,
+                taken ? "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} "
+                        "{merges_us:9.1f}  taken"
+                      : "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} {merges_us:9.1f}");
+    return status;
 }
 
 static ptxpack_status report_ways(plan *p, const parallel_whole *w, double link)
@@ -58,21 +73,9 @@ static ptxpack_status report_ways(plan *p, const parallel_whole *w, double link)
     ptxpack_status status = PTXPACK_OK;
     report_line(r, "\nways       estimated us of the slowest rank; its kernels, copies and merges alone");
     report_open(r, "ways", '[');
-    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS && status == PTXPACK_OK; way++) {
-        parallel_time time;
-        status = parallel_slowest(p->handle, w, (ptxpack_parallel_way)way, link, &time);
+    for (int way = PTXPACK_PARALLEL_GATHER; way < SHARDED_WAYS && status == PTXPACK_OK; way++) {
         report_open(r, NULL, '{');
-        report_text(r, "way", "%s", way_names[way]);
-        report_real(r, "estimated_us", time.all);
-        report_real(r, "kernels_us", time.compute);
-        report_real(r, "copies_us", time.copies);
-        report_real(r, "merges_us", time.merge);
-        report_bool(r, "taken", way == (int)w->problem.way);
-        report_line(r,
-                    way != (int)w->problem.way
-                        ? "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} {merges_us:9.1f}"
-                        : "  {way:-8s} {estimated_us:9.1f}  {kernels_us:9.1f} {copies_us:9.1f} "
-                          "{merges_us:9.1f}  taken");
+        status = report_way(p, w, way, link);
         report_close(r);
     }
     report_close(r);
@@ -115,9 +118,61 @@ static void report_copy(report *r, const parallel_copy *copy)
     report_close(r);
 }
 
+/* Way `heads`: all rows of the rank's heads come into a buffer, in their order. */
+static void report_heads(plan *p, const parallel_whole *w, int32_t rank)
+{
+    report                 *r = &p->out;
+    const parallel_problem *problem = &w->problem;
+    const int32_t           q = w->desc.heads_q / problem->ranks, kv = w->desc.heads_kv / problem->ranks;
+    const parallel_schedule whole = {.chunk = {{0, problem->rows}}};
+    const parallel_part     part = {.step = 1,
+                                    .rows = problem->rows,
+                                    .mask = w->desc.mask,
+                                    .window_left = w->desc.window_left,
+                                    .window_right = w->desc.window_right};
+    parallel_rows           chunk[2] = {{0, 0}, {0, 0}};
+    (void)parallel_chunks(problem, rank, chunk);
+    report_int(r, "rank", rank);
+    report_int(r, "shard_rows", chunk[0].count + chunk[1].count);
+    report_int(r, "buffer_rows", problem->rows);
+    report_int(r, "first_head_q", rank * q);
+    report_int(r, "heads_q", q);
+    report_int(r, "first_head_kv", rank * kv);
+    report_int(r, "heads_kv", kv);
+    report_real(r, "buffer_mb",
+                1e-6 * w->desc.batch *
+                    (double)(problem->rows * (w->q_row + w->k_row + w->v_row) / problem->ranks));
+    report_line(
+        r, "\nrank {rank}     holds {shard_rows row}, takes {buffer_rows row} of {heads_q query head} from "
+           "{first_head_q} and {heads_kv key head} from {first_head_kv}: {buffer_mb} MB");
+    report_open(r, "copies", '[');
+    for (int32_t from = 0; from < problem->ranks; from++) {
+        const int32_t chunks = parallel_chunks(problem, from, chunk);
+        for (int32_t c = 0; c < chunks; c++) {
+            const parallel_copy copy = {.rank = from,
+                                        .step = 1,
+                                        .first = chunk[c].first,
+                                        .count = chunk[c].count,
+                                        .to = chunk[c].first};
+            report_copy(r, &copy);
+        }
+    }
+    report_close(r);
+    report_open(r, "parts", '[');
+    report_part(r, &whole, &part);
+    report_close(r);
+    report_line(r, "  copy 2   the results of {shard_rows row}, from all ranks");
+}
+
 static ptxpack_status report_rank(plan *p, const parallel_whole *w, int32_t rank)
 {
-    report            *r = &p->out;
+    report *r = &p->out;
+    if (w->problem.way == PTXPACK_PARALLEL_HEADS) {
+        report_open(r, NULL, '{');
+        report_heads(p, w, rank);
+        report_close(r);
+        return PTXPACK_OK;
+    }
     parallel_schedule *s = parallel_schedule_make(&w->problem, rank);
     if (s == NULL)
         return ptxpack_fail(p->handle, PTXPACK_E_MEMORY, "out of memory for a schedule");
@@ -157,7 +212,7 @@ static int fill(plan *p)
                                                   .shards = strcmp(s->shards, "zigzag") == 0
                                                                 ? PTXPACK_SHARDS_ZIGZAG
                                                                 : PTXPACK_SHARDS_CONTIGUOUS,
-                                                  .way = way_of(s->way)};
+                                                  .way = sharded_way_of(s->way)};
     char                                  line[PLAN_LINE];
     parallel_whole                        whole;
     if (parallel_resolve(&desc, (int32_t)s->ranks, &whole, line) != PTXPACK_OK)

@@ -1,6 +1,8 @@
 /* copy.c - the calls for copies and fills; work.c does the work. */
 #include "api.h"
 
+#include <string.h>
+
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_UNIFIED = 4 }; /* CUmemorytype */
 
 static uint64_t address_of(const void *host) { return (uint64_t)(uintptr_t)host; }
@@ -203,6 +205,18 @@ api_result cuMemcpy3D_v2(const struct CUDA_MEMCPY3D_st *copy)
 api_result cuMemcpy3DAsync_v2(const struct CUDA_MEMCPY3D_st *copy, struct CUstream_st *stream)
 {
     API_CALL(API_CONTEXT, copy_volume(call.context, copy, stream, 0));
+}
+
+/* The contexts lie where a copy within one context has reserved words. */
+api_result cuMemcpy3DPeerAsync(const struct CUDA_MEMCPY3D_PEER_st *copy, struct CUstream_st *stream)
+{
+    struct CUDA_MEMCPY3D_st within;
+    _Static_assert(sizeof within == sizeof *copy, "both have the same layout");
+    API_ENTER(API_CONTEXT);
+    API_WANT(copy, API_INVALID_VALUE);
+    API_TRY(peers(copy->dstContext, copy->srcContext));
+    memcpy(&within, copy, sizeof within);
+    return copy_volume(call.context, &within, stream, 0);
 }
 
 api_result api_copy_work(const struct CUDA_MEMCPY3D_st *p, struct api_work *work)

@@ -84,6 +84,24 @@ struct CUDA_MEMCPY3D_st {
     size_t       WidthInBytes, Height, Depth;
 };
 
+struct CUDA_MEMCPY3D_PEER_st {
+    size_t           srcXInBytes, srcY, srcZ, srcLOD;
+    unsigned int     srcMemoryType;
+    const void      *srcHost;
+    api_address      srcDevice;
+    void            *srcArray;
+    struct CUctx_st *srcContext;
+    size_t           srcPitch, srcHeight;
+    size_t           dstXInBytes, dstY, dstZ, dstLOD;
+    unsigned int     dstMemoryType;
+    void            *dstHost;
+    api_address      dstDevice;
+    void            *dstArray;
+    struct CUctx_st *dstContext;
+    size_t           dstPitch, dstHeight;
+    size_t           WidthInBytes, Height, Depth;
+};
+
 struct CUDA_KERNEL_NODE_PARAMS_st {
     struct CUfunc_st *func;
     unsigned int      gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;

@@ -30,6 +30,7 @@ struct CUlaunchConfig_st;
 struct CUtensorMap_st;
 struct CUDA_MEMCPY2D_st;
 struct CUDA_MEMCPY3D_st;
+struct CUDA_MEMCPY3D_PEER_st;
 struct CUDA_KERNEL_NODE_PARAMS_st;
 struct CUDA_KERNEL_NODE_PARAMS_v2_st;
 struct CUDA_MEMSET_NODE_PARAMS_st;

@@ -22,7 +22,7 @@ from .operations import _Call, _TYPES, _let_go, _mask_of, _one_type, _scale_of, 
 
 _ID_BYTES = 128  # PTXPACK_PARALLEL_ID_BYTES
 _SHARDS = {"contiguous": 0, "zigzag": 1}  # ptxpack_shards
-_WAYS = {None: 0, "gather": 1, "steps": 2}  # ptxpack_parallel_way
+_WAYS = {None: 0, "gather": 1, "steps": 2, "heads": 3}  # ptxpack_parallel_way
 _PLANS_MOST = 1024
 _DECODES = frozenset((
     "softcap", "scale", "layout", "dtype", "out", "lse", "return_lse", "q_descale", "k_descale", "v_descale", "stream", "seqused_k",
@@ -167,7 +167,8 @@ class Group:
                     q, k and v are shards [rows, heads, dim] of all rows.  max_seqlen is the most rows of a sequence; None: it is
                     found.  A window goes to the left alone
         shards      "zigzag": the rank has chunk r of 2 ranks, then chunk 2 ranks - 1 - r; "contiguous": chunk r of `ranks`
-        way         "gather": the rank takes all keys, then attends; "steps": it attends while they arrive; None: the faster one
+        way         "gather": the rank takes all keys, then attends; "steps": it attends while they arrive; "heads": it attends with its
+                    share of the heads to whole sequences, and k has a multiple of `ranks` heads; None: the faster one
         return_lse  a second result, f32: for each chunk of the rank, one after another, [batch, heads_q, rows of the chunk]
         The others are those of ptxpack.attention.  Nothing waits on the host but for the first call of a shape."""
         with self._in_use():

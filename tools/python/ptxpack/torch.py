@@ -216,8 +216,9 @@ class ContextParallel:
                     alone.  max_seqlen is the most rows of a sequence; None: it is found
         shards      "zigzag": the rank has chunk r of 2 ranks, then chunk 2 ranks - 1 - r, so that with a causal mask all have the
                     same work; "contiguous": chunk r of `ranks`
-        way         "gather": the rank takes all keys that it needs, then attends; "steps": it attends while they arrive; None: what
-                    is thought to be faster
+        way         "gather": the rank takes all keys that it needs, then attends; "steps": it attends while they arrive; "heads": it
+                    attends with its share of the heads to whole sequences, and k has a multiple of `ranks` heads; None: what is
+                    thought to be faster
         return_lse  a second result: a tuple with the log-sum-exps of each chunk of the rank, one or two, f32 [batch, heads, rows of
                     the chunk], of packed rows [heads, rows of the chunk]
         causal, window, softcap, scale and sinks are those of ptxpack.attention.  The first call of a shape waits for all ranks."""
