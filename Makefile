@@ -51,7 +51,7 @@ PUBLIC_HEADERS := cache/cache.h \
     $(addprefix loader/,version.h status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
     $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
-    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h parallel/parallel.h gemm/gemm.h vector/vector.h norm/norm.h gather/gather.h sampling/sampling.h experts/experts.h) \
+    $(addprefix host/,plan/instance.h attention/attention.h attention/append/append.h attention/merge/merge.h attention/blocks/blocks.h parallel/parallel.h gemm/gemm.h vector/vector.h norm/norm.h quantise/quantise.h gather/gather.h sampling/sampling.h experts/experts.h) \
     tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))

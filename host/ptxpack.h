@@ -26,6 +26,7 @@
 #include "host/parallel/parallel.h"
 #include "host/gemm/gemm.h"
 #include "host/norm/norm.h"
+#include "host/quantise/quantise.h"
 #include "host/gather/gather.h"
 #include "host/sampling/sampling.h"
 #include "host/experts/experts.h"

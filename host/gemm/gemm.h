@@ -38,7 +38,7 @@ typedef enum ptxpack_activation {
  *   PTXPACK_SCALES_LINES    scale_a[row], scale_b[column]; of each matrix there are m, n
  *   PTXPACK_SCALES_BLOCKS   scale_a[row][i / 128], scale_b[column / 128][i / 128]; of each matrix there are
  *                           m x (k / 128, rounded up), and n / 128 times k / 128, both rounded up
- * An A of 16 bits has none.
+ * An A of 16 bits has none.  quantise.h makes e4m3 with scales of lines, and of blocks those of A.
  * In a batch the scales of a matrix follow those of the matrix before, and an A or a B of all products has scales once.
  * Tensor cores keep only 13 bits after the point of a sum of e4m3: the sums of each 128 of k are added in f32. */
 typedef enum ptxpack_gemm_scales {

@@ -7,10 +7,11 @@
 
 /* THE table: an operation is added here, and nowhere else. */
 extern const plan_op attention_op, append_op, merge_op, merge_parts_op, blocks_op, gemm_op, vector_op, norm_op,
-    gather_op, sampling_op, experts_route_op, experts_combine_op;
-static const plan_op *const ops[] = {&attention_op, &append_op,   &merge_op,         &merge_parts_op,
-                                     &blocks_op,    &gemm_op,     &vector_op,        &norm_op,
-                                     &gather_op,    &sampling_op, &experts_route_op, &experts_combine_op};
+    quantise_op, dequantise_op, gather_op, sampling_op, experts_route_op, experts_combine_op;
+static const plan_op *const ops[] = {&attention_op,     &append_op,         &merge_op,  &merge_parts_op,
+                                     &blocks_op,        &gemm_op,           &vector_op, &norm_op,
+                                     &quantise_op,      &dequantise_op,     &gather_op, &sampling_op,
+                                     &experts_route_op, &experts_combine_op};
 
 const plan_op *plan_op_of(const ptxpack_variant *row)
 {

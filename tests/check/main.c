@@ -25,6 +25,7 @@ static int run_all(check *c)
     check_merge(c);
     check_parts(c);
     check_norm(c);
+    check_quantise(c);
     check_sampling(c);
     check_experts(c);
     check_gather(c);

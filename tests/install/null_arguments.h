@@ -46,6 +46,8 @@ static struct {
     ptxpack_gemm_buffers               ptxpack_gemm_buffers;
     ptxpack_norm_desc                  ptxpack_norm_desc;
     ptxpack_norm_buffers               ptxpack_norm_buffers;
+    ptxpack_quantise_desc              ptxpack_quantise_desc;
+    ptxpack_quantise_buffers           ptxpack_quantise_buffers;
     ptxpack_gather_desc                ptxpack_gather_desc;
     ptxpack_gather_buffers             ptxpack_gather_buffers;
     ptxpack_sampling_desc              ptxpack_sampling_desc;
@@ -83,6 +85,8 @@ static struct {
     ptxpack_parallel_group            *ptxpack_parallel_group, *out_ptxpack_parallel_group;
     ptxpack_attention_parallel_plan   *ptxpack_attention_parallel_plan, *out_ptxpack_attention_parallel_plan;
     ptxpack_parallel_decode_plan      *ptxpack_parallel_decode_plan, *out_ptxpack_parallel_decode_plan;
+    ptxpack_quantise_plan             *ptxpack_quantise_plan, *out_ptxpack_quantise_plan;
+    ptxpack_dequantise_plan           *ptxpack_dequantise_plan, *out_ptxpack_dequantise_plan;
     ptxpack_gather_plan               *ptxpack_gather_plan, *out_ptxpack_gather_plan;
     ptxpack_norm_plan                 *ptxpack_norm_plan, *out_ptxpack_norm_plan;
     ptxpack_gemm_plan                 *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
@@ -175,6 +179,15 @@ static void make_decoder_plans(void)
                                                 .eps = 1e-5f};
     the.ptxpack_norm_buffers.size = sizeof the.ptxpack_norm_buffers;
     must(ptxpack_norm_plan_create(the.ptxpack, &the.ptxpack_norm_desc, &the.ptxpack_norm_plan), "a norm plan");
+    the.ptxpack_quantise_desc = (ptxpack_quantise_desc){.size = sizeof the.ptxpack_quantise_desc,
+                                                        .dtype = PTXPACK_F16,
+                                                        .rows = 1,
+                                                        .columns = 64};
+    the.ptxpack_quantise_buffers.size = sizeof the.ptxpack_quantise_buffers;
+    must(ptxpack_quantise_plan_create(the.ptxpack, &the.ptxpack_quantise_desc, &the.ptxpack_quantise_plan),
+         "a quantise plan");
+    must(ptxpack_dequantise_plan_create(the.ptxpack, &the.ptxpack_quantise_desc, &the.ptxpack_dequantise_plan),
+         "a dequantise plan");
     the.ptxpack_gather_desc = (ptxpack_gather_desc){.size = sizeof the.ptxpack_gather_desc,
                                                     .dtype = PTXPACK_F16,
                                                     .rows = 1,

@@ -141,6 +141,8 @@ ptxpack_sampling_reference parameters
 ptxpack_experts_route_plan_free plan
 ptxpack_experts_combine_plan_free plan
 ptxpack_experts_combine_reference residual
+ptxpack_quantise_plan_free plan
+ptxpack_dequantise_plan_free plan
 ptxpack_gather_plan_free plan
 ptxpack_norm_plan_free plan
 ptxpack_norm_reference r
@@ -175,13 +177,13 @@ awk -F'|' -v optional="$work/optional" '
               "ptxpack_cache_options ptxpack_expand_options ptxpack_preload_options ptxpack_bank_access " \
               "ptxpack_wgmma_fields ptxpack_tma_desc ptxpack_attention_desc ptxpack_attention_buffers " \
               "ptxpack_attention_append_desc ptxpack_attention_append_buffers ptxpack_attention_append_inputs " \
-              "ptxpack_attention_blocks_buffers ptxpack_attention_hooks ptxpack_attention_merge_desc ptxpack_attention_merge_buffers ptxpack_attention_parallel_desc ptxpack_attention_parallel_buffers ptxpack_parallel_decode_buffers ptxpack_gemm_desc ptxpack_gemm_buffers ptxpack_norm_desc ptxpack_norm_buffers ptxpack_gather_desc ptxpack_gather_buffers ptxpack_sampling_desc ptxpack_sampling_buffers ptxpack_sampling_row ptxpack_experts_route_desc ptxpack_experts_route_buffers ptxpack_experts_combine_desc ptxpack_experts_combine_buffers ptxpack_descales ptxpack_attention_lengths ptxpack_swizzle ptxpack_kernel_info " \
+              "ptxpack_attention_blocks_buffers ptxpack_attention_hooks ptxpack_attention_merge_desc ptxpack_attention_merge_buffers ptxpack_attention_parallel_desc ptxpack_attention_parallel_buffers ptxpack_parallel_decode_buffers ptxpack_gemm_desc ptxpack_gemm_buffers ptxpack_norm_desc ptxpack_norm_buffers ptxpack_quantise_desc ptxpack_quantise_buffers ptxpack_gather_desc ptxpack_gather_buffers ptxpack_sampling_desc ptxpack_sampling_buffers ptxpack_sampling_row ptxpack_experts_route_desc ptxpack_experts_route_buffers ptxpack_experts_combine_desc ptxpack_experts_combine_buffers ptxpack_descales ptxpack_attention_lengths ptxpack_swizzle ptxpack_kernel_info " \
               "ptxpack_program_info ptxpack_cache_entry ptxpack_cache_info ptxpack_cache_stats ptxpack_cache_swept " \
               "ptxpack_prebuilt_info int64_t uint32_t uint64_t size_t", values, " ")
         for (i in values)
             example[values[i] " *"] = "&the." values[i]
         split("ptxpack ptxpack_kernel ptxpack_program ptxpack_function ptxpack_expansion ptxpack_preloading " \
-              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_append_plan ptxpack_attention_blocks_plan ptxpack_attention_merge_plan ptxpack_parallel_group ptxpack_attention_parallel_plan ptxpack_parallel_decode_plan ptxpack_gemm_plan ptxpack_norm_plan ptxpack_gather_plan ptxpack_sampling_plan ptxpack_experts_route_plan ptxpack_experts_combine_plan ptxpack_vector_plan", \
+              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_append_plan ptxpack_attention_blocks_plan ptxpack_attention_merge_plan ptxpack_parallel_group ptxpack_attention_parallel_plan ptxpack_parallel_decode_plan ptxpack_gemm_plan ptxpack_norm_plan ptxpack_quantise_plan ptxpack_dequantise_plan ptxpack_gather_plan ptxpack_sampling_plan ptxpack_experts_route_plan ptxpack_experts_combine_plan ptxpack_vector_plan", \
               handles, " ")
         for (i in handles) {
             example[handles[i] " *"] = "the." handles[i]

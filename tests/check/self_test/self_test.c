@@ -139,6 +139,7 @@ static bool copy_pack(const char *from, const char *to, const breakage *b, int *
                                           "gemm",
                                           "vector",
                                           "norm",
+                                          "quantise",
                                           "gather",
                                           "sampling",
                                           "experts"};
@@ -197,6 +198,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, co
     check_blocks(run);
     check_merge(run);
     check_norm(run);
+    check_quantise(run);
     check_sampling(run);
     check_experts(run);
     check_gather(run);

@@ -5,7 +5,8 @@
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
  *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
- * Weights    all layers have the same numbers, in memory of their own; of e4m3 they are for decoding alone */
+ * Weights    all layers have the same numbers, in memory of their own.  Of e4m3 the parts of prefill alone are those of 16 bits: what a
+ *            model takes besides is, among the rest, making these of its weights in each layer */
 #include "model.h"
 
 #include <stdarg.h>
@@ -114,6 +115,7 @@ static void make_weights(bench *b)
         b->layer[i] = count != 0 ? numbers(b, &random, count, norm ? 1 : 0) : NULL;
     }
     b->weights = (weights){.dtype = b->settings->dtype,
+                           .matrices = b->settings->weights,
                            .embedding = numbers(b, &random, matrix, 0),
                            .norm = numbers(b, &random, (size_t)c->hidden, 1),
                            .layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers,
@@ -121,8 +123,6 @@ static void make_weights(bench *b)
     b->weights.head = c->tied ? b->weights.embedding : numbers(b, &random, matrix, 0);
     for (int i = 0; i < c->layers; i++)
         memcpy(b->weights.layers[i], b->layer, sizeof b->layer);
-    if (b->settings->weights == PTXPACK_E4M3)
-        weights_quantise(c, &b->weights);
 }
 
 static void free_weights(bench *b)
@@ -132,7 +132,6 @@ static void free_weights(bench *b)
     free((void *)(uintptr_t)b->weights.embedding);
     free((void *)(uintptr_t)b->weights.norm);
     free(b->weights.layers);
-    free(b->weights.quantised);
     for (int i = 0; i < LAYER_TENSORS; i++)
         free((void *)(uintptr_t)b->layer[i]);
 }
@@ -249,17 +248,19 @@ static void open_attention(parts *p, int tokens)
     p->workspace[PRODUCTS] = gpu_memory(&p->b->model.device, ptxpack_attention_workspace(p->attention));
 }
 
+/* A matrix of e4m3 is one of 16 bits by then. */
 static void enqueue_product(const parts *p, size_t index, int layer)
 {
+    const model         *m = &p->b->model;
     ptxpack_gemm_buffers at = {.size = sizeof at,
                                .alpha = 1,
                                .beta = 1,
                                .a = p->in,
-                               .b = p->b->model.layers[layer].part[weight_of_product[index]],
+                               .b = m->wide != 0 ? m->wide : m->layers[layer].part[weight_of_product[index]],
                                .c = p->out,
                                .d = p->out,
                                .workspace = p->workspace[index]};
-    try_pack(&p->b->model.device, ptxpack_gemm_launch(p->product[index], &at, p->b->gpu->stream));
+    try_pack(&m->device, ptxpack_gemm_launch(p->product[index], &at, p->b->gpu->stream));
 }
 
 static void enqueue_attention(const parts *p)
@@ -341,7 +342,7 @@ static double bytes_of_step(const model *m, int batch, int context)
     const config *c = &m->config;
     double        bytes = 2.0 * c->hidden * (c->vocab + 1);
     for (int i = 0; i < LAYER_TENSORS; i++)
-        bytes += (double)c->layers * (double)(model_bytes(m, i, false) + model_bytes(m, i, true));
+        bytes += (double)c->layers * (double)model_bytes(m, i);
     return bytes + 4 * (double)c->layers * batch * context * c->heads_kv * c->head_dim;
 }
 
@@ -386,6 +387,7 @@ static void print_row(const bench *b, const char *what, int batch, int tokens, d
 
 static bool decode_rows(bench *b)
 {
+    enum { CHUNK = 2048 };
     const model_work *w = b->work;
     double            ms[2];
     if (!time_parts(b, 0, ms))
@@ -394,9 +396,8 @@ static bool decode_rows(bench *b)
         for (int j = 0; j < w->contexts.count; j++) {
             const int batch = w->batches.value[i], context = w->contexts.value[j],
                       prompt = context - w->steps / 2;
-            const int most = b->settings->weights != 0 ? QUANTISED_ROWS : 2048;
-            timing    t = serve_random(b, batch, prompt < most ? prompt : most, batch, prompt, w->steps + 1);
-            double    floor_ms = bytes_of_step(&b->model, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
+            timing t = serve_random(b, batch, prompt < CHUNK ? prompt : CHUNK, batch, prompt, w->steps + 1);
+            double floor_ms = bytes_of_step(&b->model, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
             print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps, floor_ms);
         }
     return true;
@@ -422,7 +423,7 @@ int bench_model_run(device *target, const bench_settings *settings, const model_
     if (settings->json)
         json_open(NULL, '{');
     open_table(&b);
-    bool ok = decode_rows(&b) && (settings->weights != 0 || prefill_rows(&b));
+    bool ok = decode_rows(&b) && prefill_rows(&b);
     if (settings->json) {
         json_close();
         json_close();
@@ -458,12 +459,6 @@ int bench_model(const bench_settings *s)
     for (int i = 0; i < s->lengths.count; i++)
         if (s->lengths.value[i] <= STEPS / 2) {
             command_fail("bench", "--seqlen: %d is not above %d", (int)s->lengths.value[i], STEPS / 2);
-            return COMMAND_USAGE;
-        }
-    for (int i = 0; i < s->batches.count && s->weights != 0; i++)
-        if (s->batches.value[i] > QUANTISED_ROWS) {
-            command_fail("bench", "--batch: %d is more than %d, with --weights e4m3", (int)s->batches.value[i],
-                         (int)QUANTISED_ROWS);
             return COMMAND_USAGE;
         }
     if (work.prompts.count == 0)

@@ -74,19 +74,15 @@ enum { /* of a layer; those that share an input are neighbours */
     DOWN_BIAS, LAYER_TENSORS
 };
 typedef struct weights { /* in host memory, mapped; NULL where the model has none */
-    ptxpack_dtype dtype;
+    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, to which model_load rounds those of layers, which have no experts */
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
     const void  *(*experts)[3]; /* [layers][experts] of GATE, UP, DOWN, which layers has not then */
-    void         *quantised;    /* NULL, or those of weights_quantise: the caller frees them */
 } weights;
 void   weights_take(const config *c, checkpoint *from, weights *out);
-/* Matrices of layers, dying if these have experts, become [rows][columns] of PTXPACK_E4M3, and before the first element there are
- * float[rows], their scales. */
-void   weights_quantise(const config *c, weights *w);
 size_t weights_elements(const config *c, int index); /* of a layer's tensor, or of each expert's; 0: the model has none */
 const void *const *weights_mlp(const config *c, const weights *w, int layer, int expert); /* GATE, UP, DOWN */
 typedef struct model_layer { /* parts with one input are one matrix, at the first one's address, experts follow each other; 0: none */
-    uint64_t part[LAYER_TENSORS], scale[LAYER_TENSORS], k, v; /* scale: of the rows of a quantised one; k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
+    uint64_t part[LAYER_TENSORS], scale[LAYER_TENSORS], k, v; /* scale: of the rows of one of e4m3; k, v: pages of the cache, [pages][page_rows][heads_kv][head_dim] */
 } model_layer;
 typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pages; tokens of a sequence; GPUs, and the fewest tokens of each */
     int  slots, chunk, page_rows, pages, length, gpus, share;
@@ -96,15 +92,16 @@ typedef struct model {
     config        config;
     limits        limits;
     ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, of a layer's */
+    uint64_t      wide; /* room for any matrix of a layer in 16 bits: of those of e4m3 one after another, when they come and when many rows want them */
     gpu        device;
     uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
     model_layer  *layers;
     int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */
     struct shards *shards; /* NULL: prompts are prefilled here alone */
 } model;
-enum { QUANTISED_ROWS = 32 /* of a product of 16 bits and e4m3 */ };
+enum { QUANTISED_ROWS = 32 /* of a product of 16 bits and e4m3: of more rows that is one of 16 bits */ };
 void   model_load(model *m, const config *c, const limits *l, const weights *w, int device);
-size_t model_bytes(const model *m, int index, bool scales); /* of a layer's part on the device, or of its scales */
+size_t model_bytes(const model *m, int index); /* of a layer's part on the device, with its scales */
 void   model_free(model *m);
 
 /* ---- step.c: a forward pass of `rows` tokens of each of so many sequences as a graph, which is captured once --------------- */

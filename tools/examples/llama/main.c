@@ -29,7 +29,7 @@ static const char usage[] =
     "  --gpus N           GPUs for long prompts, each with all weights; tokens are drawn by the first one (1)\n"
     "  --share N          a prompt is long if each GPU gets so many of its tokens (1024)\n"
     "  --weights e4m3     round the matrices of layers to e4m3, a scale for each row: half of the memory, decoding is faster.\n"
-    "                     For Hopper; chunks of a prompt have 32 tokens, and there are up to 32 sequences at once\n"
+    "                     For Hopper; with more than 32 rows at once they become 16 bits for each product\n"
     "  --logits FILE      write the logits of each token that was drawn: f32, .npy, [tokens][vocabulary]\n"
     "  --verify           compare with the same model on the CPU in double precision: for small models\n"
     "  --check            read config.json and the tensors' headers, and say what the model is; no device\n"
@@ -198,10 +198,7 @@ static void settle(options *o, const config *c)
     l->slots = l->slots != 0 ? l->slots : o->count < 8 ? o->count : 8;
     l->pages = l->pages != 0 ? l->pages : l->slots * width;
     l->chunk = l->chunk < l->length ? l->chunk : l->length;
-    l->chunk = o->quantised && l->chunk > QUANTISED_ROWS ? QUANTISED_ROWS : l->chunk;
-    NEED(!o->quantised || l->gpus == 1, "--weights e4m3: its products have up to %d rows, which --gpus %d does not shard",
-         QUANTISED_ROWS, l->gpus);
-    NEED(!o->quantised || l->slots <= QUANTISED_ROWS, "--weights e4m3: %d slots are more than %d", l->slots, QUANTISED_ROWS);
+    NEED(!o->quantised || c->experts == 0, "--weights e4m3: matrices of experts are not rounded");
     NEED(l->pages >= width, "%d pages are fewer than the %d of the longest sequence", l->pages, width);
 }
 
@@ -278,8 +275,7 @@ static void run(options *o, const config *c, weights *w)
     if (o->count == 0)
         read_requests(o);
     settle(o, c);
-    if (o->quantised)
-        weights_quantise(c, w);
+    w->matrices = o->quantised ? PTXPACK_E4M3 : (ptxpack_dtype)0;
     model_load(&m, c, &o->limits, w, 0);
     m.shards = o->sharded ? shards_open(&m, w) : NULL;
     serve(&m, o->requests, o->count, o->draw, !o->no_stop, &t);
@@ -320,7 +316,6 @@ int main(int argc, char **argv)
     free(o.requests);
     free(w.layers);
     free(w.experts);
-    free(w.quantised);
     checkpoint_close(files);
     return 0;
 }

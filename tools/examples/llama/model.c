@@ -69,7 +69,7 @@ void weights_take(const config *c, checkpoint *from, weights *out)
 {
     char name[128];
     out->experts = (const void *(*)[3])allocate((size_t)c->layers * (size_t)c->experts, sizeof *out->experts);
-    out->quantised = NULL;
+    out->matrices = (ptxpack_dtype)0;
     out->layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers, sizeof *out->layers);
     out->embedding = checkpoint_take(from, "model.embed_tokens.weight", c->vocab, c->hidden);
     out->norm = checkpoint_take(from, "model.norm.weight", c->hidden, 0);
@@ -90,56 +90,6 @@ void weights_take(const config *c, checkpoint *from, weights *out)
     out->dtype = checkpoint_dtype(from);
 }
 
-/* The codes of 16-bit elements times 2^-exponent. */
-static const uint8_t *codes_of(ptxpack_dtype dtype, int exponent)
-{
-    static uint8_t *tables[320]; /* of bf16 and f16, so many powers */
-    uint8_t       **table = &tables[exponent + 160];
-    if (*table == NULL) {
-        *table = (uint8_t *)allocate(65536, 1);
-        for (int bits = 0; bits < 65536; bits++)
-            (*table)[bits] = (uint8_t)ptxpack_from_float(PTXPACK_E4M3, ldexpf(ptxpack_to_float(dtype, (uint16_t)bits), -exponent));
-    }
-    return *table;
-}
-
-/* The scale of a row is the least power of two with which no element exceeds the 448 of e4m3: multiplying by it is exact. */
-static void quantise(const uint16_t *from, ptxpack_dtype dtype, part p, float *scales)
-{
-    uint8_t *to = (uint8_t *)(scales + p.rows);
-    for (int i = 0; i < p.rows; i++, from += p.columns, to += p.columns) {
-        int most = 0, exponent = 0;
-        for (int j = 0; j < p.columns; j++)
-            most = (from[j] & 0x7fff) > most ? from[j] & 0x7fff : most;
-        NEED(isfinite(ptxpack_to_float(dtype, (uint16_t)most)), "a row of %s has an element that is not finite", p.name);
-        frexpf(ptxpack_to_float(dtype, (uint16_t)most) / 448, &exponent);
-        const uint8_t *codes = codes_of(dtype, exponent);
-        for (int j = 0; j < p.columns; j++)
-            to[j] = codes[from[j]];
-        scales[i] = ldexpf(1, exponent);
-    }
-}
-
-static size_t scale_bytes(part p) { return p.columns != 0 ? (size_t)p.rows * sizeof(float) : 0; }
-
-void weights_quantise(const config *c, weights *w)
-{
-    NEED(c->experts == 0, "weights of e4m3: those of experts are not rounded");
-    size_t layer = 0;
-    for (int index = 0; index < LAYER_TENSORS; index++)
-        layer += scale_bytes(part_of(c, index)) != 0 ? scale_bytes(part_of(c, index)) + weights_elements(c, index) : 0;
-    char *at = (char *)(w->quantised = allocate((size_t)c->layers, layer));
-    for (int i = 0; i < c->layers; i++)
-        for (int index = 0; index < LAYER_TENSORS; index++) {
-            part p = part_of(c, index);
-            if (scale_bytes(p) == 0)
-                continue;
-            quantise((const uint16_t *)w->layers[i][index], w->dtype, p, (float *)at);
-            w->layers[i][index] = at + scale_bytes(p);
-            at += scale_bytes(p) + weights_elements(c, index);
-        }
-}
-
 static uint64_t upload(model *m, const void *host, size_t bytes)
 {
     uint64_t to = gpu_memory(&m->device, bytes);
@@ -147,56 +97,86 @@ static uint64_t upload(model *m, const void *host, size_t bytes)
     return to;
 }
 
-size_t model_bytes(const model *m, int index, bool scales)
+/* Makes codes and scales of a matrix that is in m->wide; the default stream has copied it there. */
+static void quantise(model *m, model_layer *layer, int index, size_t rows)
 {
-    size_t bytes = m->matrices != 0 ? scale_bytes(part_of(&m->config, index)) : 0;
-    return scales ? bytes : weights_elements(&m->config, index) * (bytes != 0 ? 1 : 2);
+    int                      columns = part_of(&m->config, index).columns;
+    ptxpack_quantise_desc    desc = {.size = sizeof desc, .dtype = m->dtype, .rows = (int)rows, .columns = columns,
+                                     .options = PTXPACK_QUANTISE_POWERS};
+    ptxpack_quantise_buffers at = {.size = sizeof at, .x = m->wide};
+    ptxpack_quantise_plan   *plan;
+    at.codes = layer->part[index] = gpu_memory(&m->device, rows * (size_t)columns);
+    at.scales = layer->scale[index] = gpu_memory(&m->device, rows * sizeof(float));
+    try_pack(&m->device, ptxpack_quantise_plan_create(m->device.pack, &desc, &plan));
+    try_pack(&m->device, ptxpack_quantise(plan, &at, NULL));
+    ptxpack_quantise_plan_free(plan);
 }
 
-/* The parts first .. last of a layer, or their scales, one after another; 0 if the model has none of them. */
-static uint64_t upload_parts(model *m, const void *const *host, int first, int last, bool scales)
+size_t model_bytes(const model *m, int index)
 {
-    size_t all = 0;
-    for (int i = first; i <= last; i++)
-        all += model_bytes(m, i, scales);
-    uint64_t to = all != 0 ? gpu_memory(&m->device, all) : 0, at = to;
-    for (int i = first; i <= last && all != 0; at += model_bytes(m, i++, scales))
-        gpu_write(&m->device, at, (const char *)host[i] - (scales ? model_bytes(m, i, true) : 0), model_bytes(m, i, scales));
-    return to;
+    part   p = part_of(&m->config, index);
+    size_t elements = weights_elements(&m->config, index);
+    return m->matrices != 0 && p.columns != 0 ? elements + (size_t)p.rows * sizeof(float) : elements * 2;
+}
+
+/* The parts first .. last of a layer, one after another; none if the model has none of them. */
+static void upload_parts(model *m, model_layer *layer, const void *const *host, int first, int last)
+{
+    size_t rows = 0, all = 0;
+    for (int i = first; i <= last; i++) {
+        rows += (size_t)part_of(&m->config, i).rows;
+        all += weights_elements(&m->config, i) * 2;
+    }
+    if (all == 0)
+        return;
+    bool     codes = m->matrices != 0 && part_of(&m->config, first).columns != 0;
+    uint64_t at = layer->part[first] = codes ? m->wide : gpu_memory(&m->device, all);
+    for (int i = first; i <= last; at += weights_elements(&m->config, i++) * 2)
+        gpu_write(&m->device, at, host[i], weights_elements(&m->config, i) * 2);
+    if (codes)
+        quantise(m, layer, first, rows);
 }
 
 /* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, which is parts[1], and so on. */
-static void write_gated(model *m, uint64_t to, const void *const parts[2], int gate, bool scales)
+static void write_gated(model *m, uint64_t to, const void *const parts[2], int gate)
 {
-    size_t   bytes = model_bytes(m, gate, scales), piece = bytes / (size_t)m->config.inner * 8, before = scales ? bytes : 0;
-    char    *both = (char *)allocate(2, bytes);
+    size_t bytes = weights_elements(&m->config, gate) * 2, piece = bytes / (size_t)m->config.inner * 8;
+    char  *both = (char *)allocate(2, bytes);
     for (size_t at = 0; at < bytes; at += piece) {
-        memcpy(both + 2 * at, (const char *)parts[0] - before + at, piece);
-        memcpy(both + 2 * at + piece, (const char *)parts[1] - before + at, piece);
+        memcpy(both + 2 * at, (const char *)parts[0] + at, piece);
+        memcpy(both + 2 * at + piece, (const char *)parts[1] + at, piece);
     }
     gpu_write(&m->device, to, both, 2 * bytes);
     free(both);
 }
 
-/* The matrices of every expert, or of the one that all rows have, and their scales. */
-static void upload_mlp(model *m, const weights *w, int layer)
+/* The matrices of every expert, or of the one that all rows have. */
+static void upload_mlp(model *m, const weights *w, int index)
 {
-    size_t experts = m->config.experts != 0 ? (size_t)m->config.experts : 1;
-    for (int scales = 0; scales < (m->matrices != 0 ? 2 : 1); scales++) {
-        uint64_t *at = scales != 0 ? m->layers[layer].scale : m->layers[layer].part;
-        size_t    gate = model_bytes(m, GATE, scales != 0), down = model_bytes(m, DOWN, scales != 0);
-        at[GATE] = gpu_memory(&m->device, experts * gate * 2);
-        at[DOWN] = gpu_memory(&m->device, experts * down);
-        for (size_t i = 0; i < experts; i++) {
-            const void *const *mlp = weights_mlp(&m->config, w, layer, (int)i);
-            write_gated(m, at[GATE] + i * gate * 2, mlp, GATE, scales != 0);
-            gpu_write(&m->device, at[DOWN] + i * down, (const char *)mlp[2] - (scales != 0 ? down : 0), down);
-        }
+    const config *c = &m->config;
+    model_layer  *layer = &m->layers[index];
+    size_t        experts = c->experts != 0 ? (size_t)c->experts : 1, gate = weights_elements(c, GATE) * 4, down = gate / 2;
+    layer->part[GATE] = m->matrices != 0 ? m->wide : gpu_memory(&m->device, experts * gate);
+    for (size_t i = 0; i < experts; i++)
+        write_gated(m, layer->part[GATE] + i * gate, weights_mlp(c, w, index, (int)i), GATE);
+    if (m->matrices != 0)
+        quantise(m, layer, GATE, 2 * (size_t)c->inner);
+    layer->part[DOWN] = m->matrices != 0 ? m->wide : gpu_memory(&m->device, experts * down);
+    for (size_t i = 0; i < experts; i++)
+        gpu_write(&m->device, layer->part[DOWN] + i * down, weights_mlp(c, w, index, (int)i)[2], down);
+    if (m->matrices != 0)
+        quantise(m, layer, DOWN, (size_t)c->hidden);
+    if (c->mlp_bias) {
+        layer->part[GATE_BIAS] = gpu_memory(&m->device, weights_elements(c, GATE_BIAS) * 4);
+        write_gated(m, layer->part[GATE_BIAS], &w->layers[index][GATE_BIAS], GATE_BIAS);
     }
-    if (model_bytes(m, GATE_BIAS, false) != 0) {
-        m->layers[layer].part[GATE_BIAS] = gpu_memory(&m->device, model_bytes(m, GATE_BIAS, false) * 2);
-        write_gated(m, m->layers[layer].part[GATE_BIAS], &w->layers[layer][GATE_BIAS], GATE_BIAS, false);
-    }
+}
+
+/* Of the largest of a layer's matrices in 16 bits. */
+static size_t wide_bytes(const config *c)
+{
+    size_t qkv = weights_elements(c, Q) + 2 * weights_elements(c, K), mlp = 2 * weights_elements(c, GATE);
+    return 2 * (qkv > mlp ? qkv : mlp); /* O is no larger than Q, and DOWN than GATE */
 }
 
 static uint64_t upload_angles(model *m, double (*function)(double))
@@ -217,7 +197,7 @@ void model_load(model *m, const config *c, const limits *l, const weights *w, in
                                     {O_BIAS, O_BIAS}, {NORM_2, NORM_2}, {ROUTER, ROUTER}, {DOWN_BIAS, DOWN_BIAS}};
     size_t hidden = (size_t)c->hidden * 2, matrix = (size_t)c->vocab * hidden; /* bytes */
     size_t cache = (size_t)l->pages * (size_t)l->page_rows * (size_t)c->heads_kv * (size_t)c->head_dim * 2;
-    *m = (model){.config = *c, .limits = *l, .dtype = w->dtype, .matrices = w->quantised != NULL ? PTXPACK_E4M3 : (ptxpack_dtype)0};
+    *m = (model){.config = *c, .limits = *l, .dtype = w->dtype, .matrices = w->matrices};
     gpu_open(&m->device, device);
     if (device == 0 && l->gpus > 1)
         gpu_need(&m->device, l->gpus);
@@ -228,12 +208,11 @@ void model_load(model *m, const config *c, const limits *l, const weights *w, in
     m->norm = upload(m, w->norm, hidden);
     m->cos = upload_angles(m, cos);
     m->sin = upload_angles(m, sin);
+    m->wide = m->matrices != 0 ? gpu_memory(&m->device, wide_bytes(c)) : 0;
     m->layers = (model_layer *)allocate((size_t)c->layers, sizeof *m->layers);
     for (int i = 0; i < c->layers; i++) {
-        for (size_t j = 0; j < sizeof groups / sizeof *groups; j++) {
-            m->layers[i].part[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1], false);
-            m->layers[i].scale[groups[j][0]] = upload_parts(m, w->layers[i], groups[j][0], groups[j][1], true);
-        }
+        for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)
+            upload_parts(m, &m->layers[i], w->layers[i], groups[j][0], groups[j][1]);
         upload_mlp(m, w, i);
         m->layers[i].k = gpu_memory(&m->device, cache);
         m->layers[i].v = gpu_memory(&m->device, cache);

@@ -13,19 +13,24 @@ typedef struct pass {
     int            count;
     const int32_t *experts;
     choices       *found;
+    void          *codes; /* of a row */
 } pass;
 
 static double element(const pass *p, const void *array, size_t i) { return (double)ptxpack_element(p->w->dtype, array, i); }
 
-/* y[rows] = w [rows][columns] x + bias */
+/* y[rows] = w [rows][columns] x + bias, with each row of w rounded as the model has it */
 static void multiply(const pass *p, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
 {
-    bool quantised = p->w->quantised != NULL && w != p->w->head;
+    bool                  rounded = p->w->matrices != 0 && w != p->w->head;
+    ptxpack_quantise_desc desc = {.size = sizeof desc, .dtype = p->w->dtype, .rows = 1, .columns = columns, .options = PTXPACK_QUANTISE_POWERS};
     for (int i = 0; i < rows; i++) {
-        double sum = 0;
+        const uint16_t *row = (const uint16_t *)w + (size_t)i * (size_t)columns;
+        double          sum = 0;
+        float           scale = 1;
+        NEED(!rounded || ptxpack_quantise_reference(&desc, row, p->codes, &scale) == PTXPACK_OK, "%s", ptxpack_detail(NULL));
         for (int j = 0; j < columns; j++)
-            sum += (double)ptxpack_element(quantised ? PTXPACK_E4M3 : p->w->dtype, w, (size_t)i * (size_t)columns + (size_t)j) * x[j];
-        y[i] = sum * (quantised ? (double)((const float *)w - rows)[i] : 1) + (bias != NULL ? element(p, bias, (size_t)i) : 0);
+            sum += (rounded ? (double)ptxpack_element(PTXPACK_E4M3, p->codes, (size_t)j) : element(p, row, (size_t)j)) * x[j];
+        y[i] = sum * (double)scale + (bias != NULL ? element(p, bias, (size_t)i) : 0);
     }
 }
 
@@ -157,7 +162,7 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
 {
     size_t cache = (size_t)c->layers * (size_t)count * (size_t)c->heads_kv * (size_t)c->head_dim;
     size_t hidden = (size_t)c->hidden, inner = (size_t)c->inner, q = (size_t)c->heads * (size_t)c->head_dim;
-    pass   p = {.c = c, .w = w, .count = count, .experts = experts, .found = found};
+    pass   p = {.c = c, .w = w, .count = count, .experts = experts, .found = found, .codes = allocate(hidden + inner + q, 1)};
     *found = (choices){0};
     double **const arrays[] = {&p.keys, &p.values, &p.x, &p.h, &p.down, &p.q, &p.o, &p.gate, &p.up, &p.routes, &p.scores};
     const size_t   sizes[] = {cache, cache, hidden, hidden, hidden, q, q, inner, inner, (size_t)c->experts, (size_t)count};
@@ -176,4 +181,5 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
     }
     for (int i = 0; i < ARRAYS; i++)
         free(*arrays[i]);
+    free(p.codes);
 }

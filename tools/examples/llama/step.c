@@ -15,8 +15,9 @@
 #include <stdlib.h>
 
 typedef struct product {
-    ptxpack_gemm_plan *plan;
-    uint64_t           workspace, starts; /* starts: of the rows of each expert; 0: there is one matrix */
+    ptxpack_gemm_plan       *plan;
+    ptxpack_dequantise_plan *widen;             /* of a matrix of e4m3 that many rows want; otherwise NULL */
+    uint64_t                 workspace, starts; /* starts: of the rows of each expert; 0: there is one matrix */
 } product;
 
 struct step {
@@ -46,18 +47,22 @@ static uint64_t on_device(const step *s, const void *member)
 }
 
 /* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
- * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales.
- * starts: of the rows of each expert, which has a w. */
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales:
+ * for more than QUANTISED_ROWS it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w. */
 static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
                             uint64_t starts)
 {
     product           p = {.starts = starts};
+    bool              widened = of_w != 0 && rows > QUANTISED_ROWS;
     int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
     ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
                               .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
                               .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
-                              .groups = starts != 0 ? m->config.experts : 0, .dtype_b = of_w,
-                              .scales = of_w != 0 ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
+                              .groups = starts != 0 ? m->config.experts : 0, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
+                              .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
+    ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = n, .columns = k};
+    if (widened)
+        try_pack(&m->device, ptxpack_dequantise_plan_create(m->device.pack, &codes, &p.widen));
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
     p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
     return p;
@@ -68,6 +73,12 @@ static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, ui
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
                                .scale_b = scale, .workspace = p->workspace, .group_starts = p->starts,
                                .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
+    if (p->widen != NULL) {
+        ptxpack_quantise_buffers codes = {.size = sizeof codes, .x = at.b = s->m->wide, .codes = w, .scales = scale,
+                                          .launch = at.launch = PTXPACK_LAUNCH_OVERLAP};
+        at.scale_b = 0;
+        try_pack(&s->m->device, ptxpack_dequantise(p->widen, &codes, s->m->device.stream));
+    }
     try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
 }
 
@@ -348,8 +359,10 @@ void step_close(step *s)
     ptxpack_sampling_plan_free(s->sampling);
     const product *const products[] = {&s->qkv_product, &s->o_product, &s->router_product, &s->gate_up_product, &s->down_product,
                                        &s->head_product};
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         ptxpack_gemm_plan_free(products[i]->plan);
+        ptxpack_dequantise_plan_free(products[i]->widen);
+    }
     free(s);
 }
 
