@@ -85,9 +85,9 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
 $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
-# What runs once for a plan, or seldom, is small rather than fast: 41 KB less.  Fast: the algebra, the expander, what a
+# What runs once for a plan, or seldom, is small rather than fast: 48 KB less.  Fast: the algebra, the expander, what a
 # launch runs, the references.
-SMALL := $(filter-out loader/expand/% host/layout/% host/atom/% host/plan/% host/vector/% %/reference.c $(addprefix \
+SMALL := $(filter-out loader/expand/% host/layout/% host/plan/% host/vector/% %/reference.c $(addprefix \
   loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC)) \
   host/layout/text.c host/layout/print_tensor.c
 $(call objects,$(SMALL)): OPTIMISED := -Os
