@@ -50,6 +50,7 @@ void gpu_need(const gpu *d, int count)
 
 void gpu_close(gpu *d)
 {
+    upload_close(d->upload);
     gpu_release(d, NULL);
     d->cuda->cuStreamDestroy(d->stream);
     ptxpack_close(d->pack);
@@ -82,6 +83,7 @@ uint64_t gpu_memory(gpu *d, size_t bytes)
     NEED(d->cuda->cuMemAlloc(&memory, bytes) == PTXPACK_CU_SUCCESS, "the device has no memory for %zu bytes more", bytes);
     remember(d, memory, NULL);
     try_cuda(d, d->cuda->cuMemsetD8(memory, 0, bytes), "cuMemsetD8");
+    try_cuda(d, d->cuda->cuStreamSynchronize(NULL), "cuMemsetD8"); /* other streams do not wait for the default one */
     return memory;
 }
 
@@ -91,11 +93,6 @@ void *gpu_pinned(gpu *d, size_t bytes)
     try_cuda(d, d->cuda->cuMemHostAlloc(&memory, bytes, PTXPACK_CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
     remember(d, 0, memory);
     return memset(memory, 0, bytes);
-}
-
-void gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes)
-{
-    try_cuda(d, d->cuda->cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD");
 }
 
 void gpu_send(const gpu *d, uint64_t from, const gpu *other, uint64_t to, size_t bytes)

@@ -55,6 +55,7 @@ typedef struct gpu {
     const struct ptxpack_driver *cuda;
     struct CUstream_st          *stream;
     struct gpu_piece            *pieces; /* what was allocated, the last one first */
+    struct upload               *upload; /* of upload.c; NULL: nothing was written yet */
 } gpu;
 void     gpu_open(gpu *d, int device); /* a context that is current is its context, whatever the device */
 void     gpu_close(gpu *d);
@@ -65,8 +66,13 @@ void     try_pack(const gpu *d, ptxpack_status status);
 void     try_cuda(const gpu *d, ptxpack_cu_result result, const char *what);
 uint64_t gpu_memory(gpu *d, size_t bytes); /* zeros */
 void    *gpu_pinned(gpu *d, size_t bytes); /* of the host, zeros */
-void     gpu_write(const gpu *d, uint64_t to, const void *from, size_t bytes);
 void     gpu_send(const gpu *d, uint64_t from, const gpu *other, uint64_t to, size_t bytes); /* in the stream of d */
+
+/* ---- upload.c: what the stream of a GPU writes to its memory; the source may be changed as soon as a call returns ----------------- */
+void gpu_write(gpu *d, uint64_t to, const void *from, size_t bytes);
+/* The same of pieces of so many bytes, of the parts in turn: the first one of parts[0], of parts[1], .., the second one of parts[0]. */
+void gpu_write_mixed(gpu *d, uint64_t to, const void *const parts[], size_t count, size_t piece, size_t bytes);
+void upload_close(struct upload *u); /* when all has been written; NULL is allowed */
 
 /* ---- model.c: weights in host and device memory, rotary tables and the cache ---------------------------------------------- */
 enum { /* of a layer; those that share an input are neighbours */

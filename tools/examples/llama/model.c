@@ -97,7 +97,7 @@ static uint64_t upload(model *m, const void *host, size_t bytes)
     return to;
 }
 
-/* Makes codes and scales of a matrix that is in m->wide; the default stream has copied it there. */
+/* Makes codes and scales of a matrix that the stream has written to m->wide. */
 static void quantise(model *m, model_layer *layer, int index, size_t rows)
 {
     int                      columns = part_of(&m->config, index).columns;
@@ -108,7 +108,7 @@ static void quantise(model *m, model_layer *layer, int index, size_t rows)
     at.codes = layer->part[index] = gpu_memory(&m->device, rows * (size_t)columns);
     at.scales = layer->scale[index] = gpu_memory(&m->device, rows * sizeof(float));
     try_pack(&m->device, ptxpack_quantise_plan_create(m->device.pack, &desc, &plan));
-    try_pack(&m->device, ptxpack_quantise(plan, &at, NULL));
+    try_pack(&m->device, ptxpack_quantise(plan, &at, m->device.stream));
     ptxpack_quantise_plan_free(plan);
 }
 
@@ -140,14 +140,8 @@ static void upload_parts(model *m, model_layer *layer, const void *const *host, 
 /* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, which is parts[1], and so on. */
 static void write_gated(model *m, uint64_t to, const void *const parts[2], int gate)
 {
-    size_t bytes = weights_elements(&m->config, gate) * 2, piece = bytes / (size_t)m->config.inner * 8;
-    char  *both = (char *)allocate(2, bytes);
-    for (size_t at = 0; at < bytes; at += piece) {
-        memcpy(both + 2 * at, (const char *)parts[0] + at, piece);
-        memcpy(both + 2 * at + piece, (const char *)parts[1] + at, piece);
-    }
-    gpu_write(&m->device, to, both, 2 * bytes);
-    free(both);
+    size_t bytes = weights_elements(&m->config, gate) * 2;
+    gpu_write_mixed(&m->device, to, parts, 2, bytes / (size_t)m->config.inner * 8, 2 * bytes);
 }
 
 /* The matrices of every expert, or of the one that all rows have. */
@@ -183,9 +177,11 @@ static uint64_t upload_angles(model *m, double (*function)(double))
 {
     size_t    pairs = (size_t)m->config.head_dim / 2, count = (size_t)m->limits.length * pairs;
     uint16_t *table = (uint16_t *)allocate(count, sizeof *table);
-    for (size_t i = 0; i < count; i++)
-        ptxpack_set_element(m->dtype, table, i,
-                            (float)function((double)(i / pairs) * config_frequency(&m->config, (int)(i % pairs))));
+    for (size_t pair = 0; pair < pairs; pair++) {
+        const double frequency = config_frequency(&m->config, (int)pair);
+        for (size_t i = pair; i < count; i += pairs)
+            ptxpack_set_element(m->dtype, table, i, (float)function((double)(i / pairs) * frequency));
+    }
     uint64_t to = upload(m, table, count * sizeof *table);
     free(table);
     return to;
@@ -217,6 +213,7 @@ void model_load(model *m, const config *c, const limits *l, const weights *w, in
         m->layers[i].k = gpu_memory(&m->device, cache);
         m->layers[i].v = gpu_memory(&m->device, cache);
     }
+    try_cuda(&m->device, m->device.cuda->cuStreamSynchronize(m->device.stream), "uploading");
 }
 
 void model_free(model *m)
