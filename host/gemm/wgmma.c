@@ -192,7 +192,7 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 /* What a block of k needs, 128 bytes of it: block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as
  * 16 bits, which reach SPEED percent of that speed if all SMs are busy; and its bytes from L2, some of which the blocks of a cluster
  * share.  128 bytes of a line that does not begin where a line of L2 does take two accesses; those of lines that do not all begin at a
- * sector of L2, some more. */
+ * sector of L2 some more. */
 typedef struct block_costs {
     double arithmetic; /* clocks */
     double busy;       /* the same if other blocks of the SM fill its gaps */
@@ -204,9 +204,8 @@ typedef struct block_costs {
 static double accesses_of(const gemm_matrix *x) /* to L2, for each line of it */
 {
     enum { SECTOR = 32, L2_LINE = 128 };
-    const int64_t stride = x->stride * x->element,
-                  power = stride & -stride; /* lines begin at multiples of the power of 2 */
-    return power == 0 || power >= L2_LINE ? 1 : power < SECTOR ? 2.5 : 2 - (double)power / L2_LINE;
+    const int64_t stride = x->stride * x->element;
+    return stride % L2_LINE == 0 ? 1 : stride % SECTOR == 0 ? 1.5 : 2.5;
 }
 
 static block_costs costs_of_block(const plan_problem *problem, const ptxpack_variant *row)
