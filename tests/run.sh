@@ -61,7 +61,7 @@ jobs() {
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
     # All tiles in one block, with the asynchronous operations as late as they may be.
-    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --newest"
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --row _sm90"
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"
 }
 
