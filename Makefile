@@ -88,7 +88,7 @@ $(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout
 # What runs once for a plan, or seldom, is small rather than fast: 41 KB less.  Fast: the algebra, the expander, what a
 # launch runs, the references.
 SMALL := $(filter-out loader/expand/% host/layout/% host/atom/% host/plan/% host/vector/% %/reference.c $(addprefix \
-  loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c gemm/gemm.c),$(LIB_SRC)) \
+  loader/build/,kernel.c function.c) $(addprefix host/,attention/attention.c panel.c gemm/gemm.c),$(LIB_SRC)) \
   host/layout/text.c host/layout/print_tensor.c
 $(call objects,$(SMALL)): OPTIMISED := -Os
 # Tools that wait for people, files or a device are compiled sooner with -O1: a tenth of the build's time.

@@ -16,11 +16,9 @@
 #include "bias/bias.h"
 #include "check.h"
 #include "host/scalars.h"
+#include "host/panel.h"
 
-enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
-
-typedef double panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
-typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
+enum { TASK_ROWS = 16, MAX_THREADS = 256 };
 
 /* K and V in f32. */
 typedef struct panels {
@@ -301,21 +299,6 @@ typedef struct scratch {
     uint8_t *kinds;
 } scratch;
 
-/* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
-static void multiply(const double *a, size_t a_step, const float *b, size_t n, double *out, size_t out_step)
-{
-    panel_sum sum[GROUP] = {{0}, {0}, {0}, {0}};
-    for (size_t i = 0; i < n; i++) {
-        panel_row row;
-        memcpy(&row, b + i * PANEL, sizeof row);
-        panel_sum wide = __builtin_convertvector(row, panel_sum);
-        for (int r = 0; r < GROUP; r++)
-            sum[r] += wide * a[(size_t)r * a_step + i];
-    }
-    for (int r = 0; r < GROUP; r++)
-        memcpy(out + (size_t)r * out_step, &sum[r], sizeof sum[r]);
-}
-
 /* Keys [first, end) of the sequence; 0, 0 when there are none. */
 typedef struct key_range {
     size_t first, end;
@@ -390,7 +373,7 @@ static void score_keys(const attention_reference *r, const float *k, key_range a
 {
     const size_t d = (size_t)r->desc.head_dim;
     for (size_t j = all.first / PANEL * PANEL; j < all.end; j += PANEL)
-        multiply(w->q, d, k + j * d, d, w->s + j, r->padded_keys);
+        panel_multiply(w->q, d, k + j * d, d, w->s + j, r->padded_keys);
 }
 
 /* O = P V of the group over its keys. */
@@ -398,8 +381,8 @@ static void weigh_values(const attention_reference *r, const float *v, key_range
 {
     size_t d = value_dim(r);
     for (size_t c = 0; c < d; c += PANEL)
-        multiply(w->p + all.first, r->padded_keys, v + c * r->padded_keys + all.first * PANEL,
-                 all.end - all.first, w->o + c, d);
+        panel_multiply(w->p + all.first, r->padded_keys, v + c * r->padded_keys + all.first * PANEL,
+                       all.end - all.first, w->o + c, d);
     for (size_t i = 0; i < GROUP * d; i++)
         w->o[i] *= w->v_scale;
 }

@@ -38,7 +38,7 @@ awk -v public=" $public " '
         if (path ~ /^ptx\//) return 0
         if (path ~ /^cache\//) return 1
         if (path ~ /^loader\//) return 2
-        if (path ~ /^host\/(dtype|scalars)\.h$/) return 3
+        if (path ~ /^host\/(dtype|scalars|panel)\.h$/) return 3
         if (path ~ /^host\/layout\//) return 4
         if (path ~ /^host\/atom\//) return 5
         if (path ~ /^host\/plan\//) return 6
