@@ -184,11 +184,10 @@ static bool in_matrix(const check *c, const lengths_case *a)
 {
     const lengths_storage *s = &storages[a->storage];
     const bool             few = c->brief || c->quick, paged = s->kv_rows == PTXPACK_ROWS_PAGED;
-    const bool             half = c->brief && c->quick;
-    if (half && a->append == APPENDS && !a->lists && a->hook == CHECK_HOOKS &&
+    if (c->half && a->append == APPENDS && !a->lists && a->hook == CHECK_HOOKS &&
         (a->shape / 2 + a->storage) % 2 != 0)
         return false;
-    if (half && !a->lists && a->hook < CHECK_TEXTS && (a->shape / 2 + a->hook / 2) % 2 != 0)
+    if (c->half && !a->lists && a->hook < CHECK_TEXTS && (a->shape / 2 + a->hook / 2) % 2 != 0)
         return false;
     if (a->lists) /* every shape has every hook, or none of them, with masks in turn */
         return (2 * a->shape + a->hook) % MASKS == a->mask && (!few || (a->shape + a->hook) % 2 == 0);
