@@ -61,15 +61,20 @@ jobs() {
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
     # All tiles in one block, with the asynchronous operations as late as they may be.
-    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --newest"
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --row _sm90"
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"
 }
 
-# The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
-long='loader/ptxas|inline/inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/d64_sm_100|check/late|emu/rows/attention_wgmma'
+# The long ones first, the longest of them at the very beginning, so that none is left alone at the end.  generations.c uses what
+# generations.sh fetched.
+long='check/sm_90 loader/ptxas check/sm_80 check/self_test_emu check/late inline/inline tools/warm mutate/sample.sh
+    emu/driver/programs check/sm_75 tools/checker check/d64_sm_86 check/d64_sm_100 check/few_sm_90 emu/rows/attention_wgmma
+    tools/golden.sh host/plan/kernel_texts tools/llama.sh emu/rows/gemm_wgmma emu/run/fuzz'
 {
-    jobs "$@" | grep -E "^($long) "
-    jobs "$@" | grep -vE "^($long|loader/generations) "
+    for name in $long; do
+        jobs "$@" | grep "^$name "
+    done
+    jobs "$@" | grep -vE "^($(echo $long | tr ' ' '|')|loader/generations) "
 } | xargs -d '\n' -P "$(nproc)" -I '{}' sh tests/run.sh --one '{}'
 case " $* " in
 *" loader/generations "*) sh tests/run.sh --one "loader/generations $build/tests/loader-generations" ;;

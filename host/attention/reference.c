@@ -17,10 +17,10 @@
 #include "check.h"
 #include "host/scalars.h"
 
-enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
+enum { PANEL = 8, HALF = PANEL / 2, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
 
-typedef double panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
-typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
+typedef double half_sum __attribute__((vector_size(HALF * sizeof(double))));
+typedef float  half_row __attribute__((vector_size(HALF * sizeof(float))));
 
 /* K and V in f32. */
 typedef struct panels {
@@ -304,16 +304,22 @@ typedef struct scratch {
 /* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
 static void multiply(const double *a, size_t a_step, const float *b, size_t n, double *out, size_t out_step)
 {
-    panel_sum sum[GROUP] = {{0}, {0}, {0}, {0}};
-    for (size_t i = 0; i < n; i++) {
-        panel_row row;
-        memcpy(&row, b + i * PANEL, sizeof row);
-        panel_sum wide = __builtin_convertvector(row, panel_sum);
-        for (int r = 0; r < GROUP; r++)
-            sum[r] += wide * a[(size_t)r * a_step + i];
+    for (int at = 0; at < PANEL; at += HALF) {
+        half_sum sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0}; /* variables, which stay in registers */
+        for (size_t i = 0; i < n; i++) {
+            half_row row;
+            memcpy(&row, b + i * PANEL + at, sizeof row);
+            const half_sum wide = __builtin_convertvector(row, half_sum);
+            sum0 += wide * a[i];
+            sum1 += wide * a[a_step + i];
+            sum2 += wide * a[2 * a_step + i];
+            sum3 += wide * a[3 * a_step + i];
+        }
+        memcpy(out + at, &sum0, sizeof sum0);
+        memcpy(out + out_step + at, &sum1, sizeof sum1);
+        memcpy(out + 2 * out_step + at, &sum2, sizeof sum2);
+        memcpy(out + 3 * out_step + at, &sum3, sizeof sum3);
     }
-    for (int r = 0; r < GROUP; r++)
-        memcpy(out + (size_t)r * out_step, &sum[r], sizeof sum[r]);
 }
 
 /* Keys [first, end) of the sequence; 0, 0 when there are none. */

@@ -20,6 +20,7 @@ typedef struct check {
     /* options */
     bool        quick, list, quiet;
     bool        brief;  /* on the emulated driver: only sizes that take it seconds */
+    bool        half;   /* there, in a quick run: half of the cases of lengths; other runs have all of them */
     bool        first;  /* stop at the first failure */
     const char *filter; /* substring of a case's name; NULL: all */
     const char *row;    /* substring of the id of a row of kernels.def; NULL: all */

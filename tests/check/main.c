@@ -90,6 +90,7 @@ int main(int argc, char **argv)
     pthread_mutex_init(&c.gpu_lock, NULL);
     pthread_mutex_init(&c.print_lock, NULL);
     c.brief = c.gpu.emulated && !full;
+    c.half = c.brief && c.quick && !self_test;
     c.oldest = newest ? check_newest(&c) : 0;
     status = self_test ? check_self_test(&c, ptx_dir) : run_all(&c);
     device_close(&c.gpu);

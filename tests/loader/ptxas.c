@@ -1,9 +1,11 @@
-/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, where a row has two element types each
- * corner of one of them: for the row's own architecture and, every fourth one, in turn for one of the later ones that it
- * serves and this ptxas knows, or with `ptxas -c` for one of all.  The test fails on errors, on C75xx
- * remarks, and on spills in rows that claim none.
+/* ptxas.c - compiles corner builds of every row of kernels.def with ptxas, for the row's own architecture and, every fourth
+ * build, in turn for one of the later ones that it serves and this ptxas knows, or with `ptxas -c` for one of all.  The test fails
+ * on errors, on C75xx remarks, and on spills in rows that claim none.
  *
- *   loader-ptxas [--all] [WORD...]   --all: everything for every architecture; words: only the rows whose id contains one
+ *   loader-ptxas [--all] [WORD...]   --all: every corner build for every architecture; words: only the rows whose id contains one
+ *
+ * Without --all it compiles a choice (tests/support/corners.h): of each row the build with the most features, and each
+ * feature both on and off; for every two rows of a file that follow each other any two features in all their combinations.
  *
  * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are
  * kept by content in a cache beside this program, so that only what changed is compiled again. */
@@ -17,6 +19,7 @@
 #include "loader/internal.h"
 #include "loader/compile/ptxas.h"
 #include "host/ptxpack.h"
+#include "tests/support/corners.h"
 
 enum { WORKERS = 8, ARCHS = 32 /* as many as the library may serve */ };
 
@@ -123,19 +126,10 @@ static bool wanted(const ptxpack_variant *v, int argc, char **argv)
     return argc <= 1;
 }
 
-/* Of a row with two types, whose corners follow each other, every corner of one type has its turn. */
-static bool has_turn(const ptxpack_variant *v, size_t i, size_t row)
+/* Expands each build once; `chosen`: of all builds, NULL: they all are.  Returns false when an expansion failed. */
+static bool make_jobs(ptxpack *handle, int argc, char **argv, const bool *chosen)
 {
-    size_t           count = ptxpack_instance_count(v), half = count / 2;
-    ptxpack_instance first = ptxpack_instance_get(v, 0), last = ptxpack_instance_get(v, count - 1);
-    bool             both = first.name[0] != last.name[0];
-    return !both || (i % half + (i >= half) + row) % 2 == 0;
-}
-
-/* Expands each build once.  Returns false when an expansion failed. */
-static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
-{
-    size_t                 count;
+    size_t                 count, number = 0;
     bool                   good = true, known[ARCHS];
     char                   target[16];
     const ptxpack_variant *rows = ptxpack_variants(&count);
@@ -147,7 +141,7 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
         snprintf(target, sizeof target, "sm_%d", ptxpack_arch_at(a));
         known[a] = knows(target);
     }
-    for (size_t r = 0; r < count; r++) {
+    for (size_t r = 0; r < count; number += ptxpack_instance_count(&rows[r]), r++) {
         const ptxpack_variant *v = &rows[r];
         if (!wanted(v, argc, argv))
             continue;
@@ -158,12 +152,12 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
         for (size_t i = 0; i < ptxpack_instance_count(v); i++) {
             ptxpack_instance   instance = ptxpack_instance_get(v, i);
             ptxpack_expansion *e;
-            if (!all && !has_turn(v, i, r))
+            if (chosen != NULL && !chosen[number + i])
                 continue;
             if (ptxpack_kernel_expand(handle, v, instance.symbols, instance.symbol_count, &e) != PTXPACK_OK) {
                 printf("FAIL  %s %s: %s\n", v->id, instance.name, ptxpack_detail(handle));
                 good = false;
-            } else if (!add_build(v, &instance, e, known, all)) {
+            } else if (!add_build(v, &instance, e, known, chosen == NULL)) {
                 return false;
             }
         }
@@ -300,8 +294,14 @@ int main(int argc, char **argv)
     bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
     argc -= all;
     argv += all;
+    bool *chosen = all ? NULL : corners_choose();
+    if (!all && chosen == NULL) {
+        printf("FAIL  no memory, or a row has too many features\n");
+        return 1;
+    }
     logs = open_logs();
-    bool good = make_jobs(handle, argc, argv, all);
+    bool good = make_jobs(handle, argc, argv, chosen);
+    free(chosen);
     do_all();
     size_t failures = report();
     printf("%s: %zu compilations (%zu of them new), %zu failed (%s)\n", good && !failures ? "PASS" : "FAIL",

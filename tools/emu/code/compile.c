@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "container.h"
 #include "fatbin.h"
+#include "spare.h"
 #include "tools/emu/judge/report.h"
 #include "tools/emu/machine/faults.h"
 
@@ -280,7 +281,12 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
         *result = API_OUT_OF_MEMORY;
         return NULL;
     }
-    struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, &errors);
+    struct emu_module *module = spare_take(settings, text, bytes);
+    if (module == NULL) {
+        module = emu_module_load(settings, text, bytes, allocate, context, result, &errors);
+        if (module != NULL)
+            spare_note(module, settings, text, bytes);
+    }
     if (module == NULL)
         logs->error = error_log(&errors);
     free(errors.text);

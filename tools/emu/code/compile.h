@@ -15,7 +15,7 @@ int compile_isa(int cuda_version);
 
 /* Decode a text without NULs for the GPU of `settings`.  `target`: the target to compile for, "sm_90a"; NULL:
  * the device itself with all features.  Returns NULL on an error: *result is 218, 222 or 2, and logs->error has
- * the reason.  The caller owns the logs. */
+ * the reason.  The caller owns the logs, and the module, which it gives back to spare.h. */
 struct emu_module *compile_ptx(const struct emu_settings *settings, const char *target, const char *text,
                                size_t bytes, bool allocate, void *context, unsigned int *result,
                                struct compile_logs *logs);

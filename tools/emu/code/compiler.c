@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "compile.h"
+#include "spare.h"
 #include "tools/emu/machine/faults.h"
 #include "tools/emu/machine/settings.h"
 
@@ -186,7 +187,7 @@ static int compile(struct nvPTXCompiler *c, struct emu_settings *s, const char *
     struct emu_module *m = compile_ptx(s, target, c->text, c->bytes, false, NULL, &result, &c->logs);
     if (m == NULL)
         return result_of(result);
-    emu_module_unload(m);
+    spare_give(m);
     c->program = compile_container(s, target, c->text, c->bytes, &c->program_bytes);
     return c->program != NULL ? COMPILED : OUT_OF_MEMORY;
 }

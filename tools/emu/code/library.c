@@ -1,6 +1,7 @@
 /* library.c - libraries: an image that is loaded once and becomes a module in each context that uses it. */
 #include <stdlib.h>
 #include "compile.h"
+#include "spare.h"
 
 struct api_kernel {
     struct api_handle   handle; /* owner: the library */
@@ -61,7 +62,7 @@ static api_result fill(struct api_library *l, const void *code, const struct api
     compile_logs_free(&logs);
     API_WANT(m, result);
     result = add_kernels(l, m);
-    emu_module_unload(m);
+    spare_give(m);
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* link.c - linking: one text of PTX, one container, or one fat binary becomes a container. */
 #include <stdlib.h>
 #include "compile.h"
+#include "spare.h"
 
 enum { INPUT_FATBIN = 2, /* after cubin and PTX */ INPUT_KINDS = 6 }; /* CUjitInputType */
 
@@ -22,7 +23,7 @@ static api_result compile(struct api_link *l, const struct compile_image *image)
     api_jit_write(&l->jit, &logs);
     compile_logs_free(&logs);
     API_WANT(m, result);
-    emu_module_unload(m);
+    spare_give(m);
     l->cubin = compile_container(api_settings(), NULL, image->text, image->bytes, &l->bytes);
     return l->cubin != NULL ? API_OK : API_OUT_OF_MEMORY;
 }

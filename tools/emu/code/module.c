@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "compile.h"
+#include "spare.h"
 #include "tools/emu/machine/arena.h"
 
 static void release_module(struct api_handle *h)
 {
     struct api_module *m = (struct api_module *)h;
     api_work_ended(h->context); /* what the judge keeps of its kernels names its instructions */
-    if (m->code != NULL)
-        emu_module_unload(m->code);
+    spare_give(m->code);
     free(m->functions);
 }
 

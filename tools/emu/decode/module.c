@@ -384,8 +384,6 @@ static bool make_functions(struct loader *l)
         f->module = m;
         f->shared_bytes = l->settings->shared_reserved;
         f->shared_align = 16;
-        f->max_dynamic_shared = -1;
-        f->carveout = -1;
     }
     return !l->d.failed;
 }
@@ -492,7 +490,6 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
     l.d.partial = errors->count > 0;
     l.allocate = allocate && !l.d.partial;
     l.module->sm = settings->sm;
-    l.module->age = atomic_fetch_add(&modules, 1) + 1;
     l.d.module = l.module;
     l.d.sm = settings->sm;
     l.d.errors = errors;
@@ -508,10 +505,22 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
     free(l.reaches);
     if (l.d.state != NULL)
         decode_free_state(l.d.state);
-    if (*result == 0)
+    if (*result == 0) {
+        emu_module_renew(l.module);
         return l.module;
+    }
     emu_module_unload(l.module);
     return NULL;
+}
+
+void emu_module_renew(struct emu_module *m)
+{
+    m->age = atomic_fetch_add(&modules, 1) + 1;
+    for (uint32_t i = 0; i < m->function_count; i++) {
+        m->functions[i].max_dynamic_shared = -1;
+        m->functions[i].carveout = -1;
+        m->functions[i].nonportable_cluster = false;
+    }
 }
 
 void emu_module_unload(struct emu_module *m)

@@ -10,6 +10,7 @@ struct emu_module       *emu_module_load(const struct emu_settings *settings, co
                                          bool allocate, void *context, unsigned int *result,
                                          struct ptx_errors *errors);
 void                     emu_module_unload(struct emu_module *module);
+void                     emu_module_renew(struct emu_module *module); /* as if it had just been loaded */
 struct emu_function     *emu_module_entry(struct emu_module *module, const char *name); /* NULL: none */
 const struct emu_global *emu_module_global(const struct emu_module *module, const char *name);
 

@@ -145,6 +145,12 @@ struct emu_global {
     bool        constant, visible;
 };
 
+struct emu_source { /* what a module was made of, of one that may be kept; NULL: not known */
+    const char *text;
+    size_t      bytes;
+    uint32_t    shared_reserved, shared_default; /* of the settings */
+};
+
 struct emu_module {
     struct ptx_module   *text;
     struct ptx_memory   *memory; /* what ops and tables are allocated from */
@@ -158,6 +164,7 @@ struct emu_module {
     uint32_t             constant_rows;
     uint32_t             op_count;   /* ops that have a number */
     uint32_t             frame_rows; /* of all functions */
+    struct emu_source    source;
 };
 
 /* ---- state ---------------------------------------------------------------------------------------- */

@@ -210,42 +210,157 @@ INLINE struct numbers from(struct numbers x, int at)
     return (struct numbers){x.magnitude + at, x.exponent + at, x.sign + at};
 }
 
-/* Rows of WIDE columns in progress: each phase processes all rows, which do not depend on each other. */
-struct rows {
-    int32_t  magnitude[TENSOR_MOST_M * WIDE], exponent[TENSOR_MOST_M * WIDE], sign[TENSOR_MOST_M * WIDE];
-    int32_t  top[TENSOR_MOST_M * WIDE];
-    double   total[TENSOR_MOST_M * WIDE];
-    uint32_t before[TENSOR_MOST_M * WIDE]; /* C */
-    uint32_t special;                      /* a bit a row: C has infinities or NaNs there */
-};
-
-/* Columns of each row of c = round(c + sum over `terms` products); `a` has rows of p->k. */
-INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b,
-                       uint32_t *c, struct rows *r)
+/* WIDE columns of a row of c = round(c + sum over `terms` products).  True: c has infinities or NaNs. */
+INLINE bool fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b,
+                       uint32_t *c)
 {
     const int            fraction = p->rule.fraction, left = fraction - formats[p->c].fraction_bits;
-    const struct numbers of_c = {r->magnitude, r->exponent, r->sign};
-    r->special = 0;
-    for (int m = 0; m < p->m; m++) {
-        memcpy(r->before + m * WIDE, c + (size_t)m * (size_t)p->n, WIDE * sizeof *c);
-        bool special = decode(&formats[p->c], r->before + m * WIDE, of_c, m * WIDE, left > 0 ? left : 0);
-        r->special |= (uint32_t)special << m;
+    int32_t              magnitude[WIDE], exponent[WIDE], sign[WIDE], top[WIDE];
+    double               total[WIDE];
+    const struct numbers of_c = {magnitude, exponent, sign};
+    const bool           special = decode(&formats[p->c], c, of_c, 0, left > 0 ? left : 0);
+    find_top(terms, a.exponent, b.exponent, exponent, top);
+    cut_c(of_c, top, left < 0 ? -left : 0, total);
+    for (int k = 0; k < terms; k += SUMMED)
+        add_products(terms - k < SUMMED ? terms - k : SUMMED, from(a, k), from(b, k * WIDE), top, total);
+    scale(top, fraction, total);
+    if (p->c == TENSOR_f16)
+        round_f16(total, c);
+    else
+        round_f32(total, p->rule.kept, c);
+    return special;
+}
+
+/* ---- one step in single precision ---------------------------------------------------------------------- */
+/* Nearly all steps are computed in f32, in a third of the time.  A product of two elements, of at most 11 bits each,
+ * is exact there, also times a power of 2; its conversion to an integer truncates it.  So that no exponent leaves the range of
+ * f32, elements are relative to the largest one of their matrix: below 2.  One that is far below that is zero, since it
+ * could only contribute to a sum whose largest exponent is far below, too; such sums are left to fused_step. */
+typedef int32_t lanes_of_words __attribute__((vector_size(WIDE * sizeof(int32_t))));
+typedef float   lanes_of_floats __attribute__((vector_size(WIDE * sizeof(float))));
+
+enum {
+    FAR_BELOW =
+        -100, /* an element: it contributes less than 2 2^FAR_BELOW 2^(29 - LOWEST_TOP), which is less than 1 */
+    LOWEST_TOP = -60, /* the largest exponent of a sum */
+    F32_BIAS = 127
+};
+
+/* The largest exponent. */
+INLINE int largest_exponent(const int32_t *exponent, int count)
+{
+    int32_t most[WIDE], largest = NOTHING;
+    for (int n = 0; n < WIDE; n++)
+        most[n] = NOTHING;
+    for (int i = 0; i < count; i += WIDE)
+        for (int n = 0; n < WIDE; n++)
+            most[n] = exponent[i + n] > most[n] ? exponent[i + n] : most[n];
+    for (int n = 0; n < WIDE; n++)
+        largest = most[n] > largest ? most[n] : largest;
+    return largest;
+}
+
+/* The elements relative to the largest one, whose exponent is returned; `lost`: the fraction bits of magnitudes. */
+INLINE int relative(struct numbers x, int count, int lost, float *out)
+{
+    const int largest = largest_exponent(x.exponent, count);
+    for (int i = 0; i < count; i += WIDE) {
+        lanes_of_words  e, magnitude, sign;
+        lanes_of_floats power;
+        memcpy(&e, x.exponent + i, sizeof e);
+        memcpy(&magnitude, x.magnitude + i, sizeof magnitude);
+        memcpy(&sign, x.sign + i, sizeof sign);
+        e -= largest;
+        e = ((e - lost + F32_BIAS) << F32_FRACTION) & (e >= FAR_BELOW);
+        memcpy(&power, &e, sizeof power);
+        power *= __builtin_convertvector((magnitude ^ sign) - sign, lanes_of_floats);
+        memcpy(out + i, &power, sizeof power);
     }
-    for (int m = 0; m < p->m; m++) {
-        find_top(terms, a.exponent + m * p->k, b.exponent, r->exponent + m * WIDE, r->top + m * WIDE);
-        cut_c(from(of_c, m * WIDE), r->top + m * WIDE, left < 0 ? -left : 0, r->total + m * WIDE);
+    return largest;
+}
+
+union lanes { /* of integers, as a vector and one by one */
+    lanes_of_words all;
+    int32_t        at[WIDE];
+};
+
+/* The sum of the truncated products times 2^exponent. */
+INLINE void add_relative(int terms, const float *a, const float *b, const union lanes *exponent,
+                         double total[WIDE])
+{
+    const lanes_of_words bits = (exponent->all + F32_BIAS) << F32_FRACTION;
+    union lanes          sum = {.all = {0}};
+    lanes_of_floats      factor, power;
+    int                  k = 0;
+    memcpy(&power, &bits, sizeof power);
+    do {
+        memcpy(&factor, b + k * WIDE, sizeof factor);
+        sum.all += __builtin_convertvector(factor * a[k] * power, lanes_of_words);
+    } while (++k < terms);
+    for (int n = 0; n < WIDE; n++)
+        total[n] += (double)sum.at[n];
+}
+
+/* What fused_step does, for c of f32.  `lift`: what exponents are relative to.  False: c is as it was. */
+INLINE bool quick_step(const struct tensor_product *p, int terms, const int32_t *a_exponent, const float *a,
+                       const int32_t *b_exponent, const float *b, int lift, uint32_t *c)
+{
+    const int            fraction = p->rule.fraction, left = fraction - F32_FRACTION;
+    const lanes_of_words hidden = (lanes_of_words){0} + (1 << F32_FRACTION);
+    union lanes          products, top, power, cut;
+    lanes_of_words       raw, bad;
+    int32_t              any = 0;
+    float                sum[WIDE];
+    union {
+        double  x[WIDE];
+        int64_t bits[WIDE];
+    } total;
+    memcpy(&raw, c, sizeof raw);
+    const lanes_of_words e = raw >> F32_FRACTION & 255, tiny = e == 0, sign = raw >> 31;
+    const lanes_of_words magnitude = (raw & (hidden - 1)) | (hidden & ~tiny), none = magnitude == 0;
+    const lanes_of_words exponent = ((e - tiny - F32_BIAS) & ~none) | (NOTHING & none);
+    int                  k = 0;
+    products.all = (lanes_of_words){0} + 2 * NOTHING;
+    do {
+        for (int n = 0; n < WIDE; n++) {
+            const int32_t x = a_exponent[k] + b_exponent[k * WIDE + n];
+            products.at[n] = x > products.at[n] ? x : products.at[n];
+        }
+    } while (++k < terms);
+    top.all = exponent;
+    for (int n = 0; n < WIDE; n++) {
+        const int32_t x = top.at[n] > products.at[n] ? top.at[n] : products.at[n];
+        top.at[n] = x > TENSOR_FLOOR ? x : TENSOR_FLOOR;
     }
-    for (int m = 0; m < p->m; m++)
-        for (int k = 0; k < terms; k += SUMMED)
-            add_products(terms - k < SUMMED ? terms - k : SUMMED, from(a, m * p->k + k), from(b, k * WIDE),
-                         r->top + m * WIDE, r->total + m * WIDE);
-    for (int m = 0; m < p->m; m++) {
-        scale(r->top + m * WIDE, fraction, r->total + m * WIDE);
-        if (p->c == TENSOR_f16)
-            round_f16(r->total + m * WIDE, c + (size_t)m * (size_t)p->n);
-        else
-            round_f32(r->total + m * WIDE, p->rule.kept, c + (size_t)m * (size_t)p->n);
-    }
+    power.all = fraction + lift - top.all;
+    for (int n = 0; n < WIDE; n++)
+        power.at[n] = power.at[n] < 1 - F32_BIAS ? 1 - F32_BIAS
+                      : power.at[n] > F32_BIAS   ? F32_BIAS
+                                                 : power.at[n];
+    cut.all = top.all - exponent + (left < 0 ? -left : 0);
+    for (int n = 0; n < WIDE; n++)
+        cut.at[n] = cut.at[n] > 31 ? 31 : cut.at[n];
+    cut.all = magnitude << (left > 0 ? left : 0) >> cut.all;
+    cut.all = (cut.all ^ sign) - sign;
+    for (int n = 0; n < WIDE; n++)
+        total.x[n] = (double)cut.at[n];
+    for (k = 0; k < terms; k += SUMMED)
+        add_relative(terms - k < SUMMED ? terms - k : SUMMED, a + k, b + k * WIDE, &power, total.x);
+    for (int n = 0; n < WIDE; n++)
+        total.bits[n] &= (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
+    for (int n = 0; n < WIDE; n++)
+        sum[n] = (float)total.x[n];
+    bad = (e == 255) | ((top.all < LOWEST_TOP + lift) & (products.all > NOTHING / 2));
+    memcpy(&raw, sum, sizeof raw);
+    const lanes_of_words zero = raw == 0, field = (raw >> F32_FRACTION & 255) + top.all - fraction;
+    bad |= ((field < 1) | (field > 254)) & ~zero;
+    for (int n = 0; n < WIDE; n++)
+        any |= bad[n];
+    raw = (raw + ((top.all - fraction) << F32_FRACTION)) & ~zero &
+          (int32_t)(~0u << (F32_FRACTION - p->rule.kept));
+    if (any == 0)
+        memcpy(c, &raw, sizeof raw);
+    return any == 0;
 }
 
 /* ---- whole matrices ------------------------------------------------------------------------------------ */
@@ -258,36 +373,54 @@ static void mend(const struct tensor_product *p, int terms, const uint32_t *a, c
             d[i] = before[i];
 }
 
+/* A matrix: its numbers, and in single precision, relative to the exponent `lift`. */
+struct factor {
+    struct numbers x;
+    float         *relative;
+    int            lift;
+};
+
 /* The columns of b and c up to WIDE.  `odd`: A has infinities or NaNs. */
-INLINE void columns(const struct tensor_product *p, const uint32_t *a, struct numbers da, bool odd,
+INLINE void columns(const struct tensor_product *p, const uint32_t *a, struct factor da, bool odd,
                     const uint32_t *b, uint32_t *c)
 {
     int32_t magnitude[TENSOR_MOST_K * WIDE], exponent[TENSOR_MOST_K * WIDE], sign[TENSOR_MOST_K * WIDE];
+    float   near[TENSOR_MOST_K * WIDE];
     const struct numbers db = {magnitude, exponent, sign};
     const size_t         n = (size_t)p->n;
-    struct rows          r;
+    const bool           quick = p->c == TENSOR_f32 && p->a_exponent == NULL;
     for (int k = 0; k < p->k; k++)
         odd |= decode(&formats[p->b], b + (size_t)k * n, db, k * WIDE, 0);
+    const int lift = da.lift + relative(db, p->k * WIDE, formats[p->b].fraction_bits, near);
     for (int i = 0; i < p->k * WIDE && p->b_exponent != NULL; i++)
         exponent[i] += p->b_exponent[i % WIDE];
     for (int k = 0; k < p->k; k += p->rule.terms) {
         const int terms = p->k - k < p->rule.terms ? p->k - k : p->rule.terms;
-        fused_step(p, terms, from(da, k), from(db, k * WIDE), c, &r);
-        for (int m = 0; m < p->m && (odd || r.special != 0); m++)
-            if (odd || (r.special >> m & 1))
-                mend(p, terms, a + m * p->k + k, b + (size_t)k * n, r.before + m * WIDE, c + (size_t)m * n);
+        for (int m = 0; m < p->m; m++) {
+            const int at = m * p->k + k;
+            uint32_t *row = c + (size_t)m * n, before[WIDE];
+            bool      special = odd;
+            memcpy(before, row, sizeof before);
+            if (!quick || !quick_step(p, terms, da.x.exponent + at, da.relative + at, exponent + k * WIDE,
+                                      near + k * WIDE, lift, row))
+                special |= fused_step(p, terms, from(da.x, at), from(db, k * WIDE), row);
+            if (special)
+                mend(p, terms, a + at, b + (size_t)k * n, before, row);
+        }
     }
 }
 
 INLINE void multiply(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     enum { MOST = TENSOR_MOST_M * TENSOR_MOST_K };
-    int32_t              magnitude[MOST], exponent[MOST], sign[MOST];
-    const struct numbers da = {magnitude, exponent, sign};
-    const int            shift = p->rule.fraction - formats[p->a].fraction_bits - formats[p->b].fraction_bits;
-    bool                 special = false;
+    int32_t       magnitude[MOST], exponent[MOST], sign[MOST];
+    float         near[MOST];
+    struct factor da = {{magnitude, exponent, sign}, near, 0};
+    const int     shift = p->rule.fraction - formats[p->a].fraction_bits - formats[p->b].fraction_bits;
+    bool          special = false;
     for (int i = 0; i < p->m * p->k; i += WIDE)
-        special |= decode(&formats[p->a], a + i, da, i, shift);
+        special |= decode(&formats[p->a], a + i, da.x, i, shift);
+    da.lift = relative(da.x, p->m * p->k, formats[p->a].fraction_bits + shift, near);
     for (int i = 0; i < p->m * p->k && p->a_exponent != NULL; i++)
         exponent[i] += p->a_exponent[i / p->k];
     for (int n = 0; n < p->n; n += WIDE)

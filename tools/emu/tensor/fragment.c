@@ -115,20 +115,20 @@ void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tenso
 }
 
 /* ---- C and D ------------------------------------------------------------------------------------------- */
+/* Of 32 bits two successive registers have the even and the odd columns of a block of 8 x 8. */
 void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
                      uint32_t *out)
 {
     const int count = tensor_registers_c(f);
-    for (int r = 0; r < count; r++) {
-        const uint32_t *x = emu_r32(w, reg[r]);
+    for (int r = 0; r < count; r += f->bits == 16 ? 1 : 2) {
+        const uint32_t *x = emu_r32(w, reg[r]), *odd = f->bits == 16 ? x : emu_r32(w, reg[r + 1]);
         struct place    p = place_c(f, r);
         uint32_t       *to = out + p.row * f->columns + p.column;
-        for (int l = 0; l < EMU_LANES; l++) {
-            uint32_t *at = &to[l / QUAD * f->columns + 2 * (l % QUAD)];
-            at[0] = f->bits == 16 ? x[l] & 0xffff : x[l];
-            if (f->bits == 16)
-                at[1] = x[l] >> 16;
-        }
+        for (int g = 0; g < GROUPS; g++, to += f->columns)
+            for (int q = 0; q < QUAD; q++) {
+                to[2 * q] = f->bits == 16 ? x[QUAD * g + q] & 0xffff : x[QUAD * g + q];
+                to[2 * q + 1] = f->bits == 16 ? x[QUAD * g + q] >> 16 : odd[QUAD * g + q];
+            }
     }
 }
 
@@ -136,14 +136,16 @@ void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tenso
                       const uint32_t *in)
 {
     const int count = tensor_registers_c(f);
-    for (int r = 0; r < count; r++) {
-        uint32_t       *x = emu_r32(w, reg[r]);
+    for (int r = 0; r < count; r += f->bits == 16 ? 1 : 2) {
+        uint32_t       *x = emu_r32(w, reg[r]), *odd = f->bits == 16 ? NULL : emu_r32(w, reg[r + 1]);
         struct place    p = place_c(f, r);
         const uint32_t *from = in + p.row * f->columns + p.column;
-        for (int l = 0; l < EMU_LANES; l++) {
-            const uint32_t *at = &from[l / QUAD * f->columns + 2 * (l % QUAD)];
-            x[l] = f->bits == 16 ? at[0] | at[1] << 16 : at[0];
-        }
+        for (int g = 0; g < GROUPS; g++, from += f->columns)
+            for (int q = 0; q < QUAD; q++) {
+                x[QUAD * g + q] = odd == NULL ? from[2 * q] | from[2 * q + 1] << 16 : from[2 * q];
+                if (odd != NULL)
+                    odd[QUAD * g + q] = from[2 * q + 1];
+            }
     }
 }
 
