@@ -1,27 +1,35 @@
 /* spare.c - the modules that are kept: a few, of which the oldest one goes first. */
 #include "spare.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 #include <pthread.h>
+#include <string.h>
 #include "tools/emu/decode/module.h"
-#include "tools/emu/ptx/ptx.h"
 
 enum { SPARES = 8 };
 
 static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emu_module *spares[SPARES]; /* the newest one first; NULL: none */
 
-static bool is_of(const struct emu_module *m, const struct emu_settings *s, const char *text, size_t bytes)
+static struct emu_source source_of(const struct emu_settings *s, const char *text, size_t bytes)
 {
-    const struct emu_source *of = &m->source;
-    return m->sm == s->sm && of->shared_reserved == s->shared_reserved &&
-           of->shared_default == s->shared_default && of->bytes == bytes && memcmp(of->text, text, bytes) == 0;
+    const XXH128_hash_t digest = XXH3_128bits(text, bytes);
+    return (struct emu_source){{digest.high64, digest.low64}, bytes, s->shared_reserved, s->shared_default};
+}
+
+static bool is_same(const struct emu_source *a, const struct emu_source *b)
+{
+    return a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1] && a->bytes == b->bytes &&
+           a->shared_reserved == b->shared_reserved && a->shared_default == b->shared_default;
 }
 
 struct emu_module *spare_take(const struct emu_settings *settings, const char *text, size_t bytes)
 {
-    struct emu_module *found = NULL;
+    const struct emu_source source = source_of(settings, text, bytes);
+    struct emu_module      *found = NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SPARES && found == NULL; i++)
-        if (spares[i] != NULL && is_of(spares[i], settings, text, bytes)) {
+        if (spares[i] != NULL && spares[i]->sm == settings->sm && is_same(&spares[i]->source, &source)) {
             found = spares[i];
             memmove(&spares[i], &spares[i + 1], (size_t)(SPARES - 1 - i) * sizeof spares[0]);
             spares[SPARES - 1] = NULL;
@@ -34,17 +42,14 @@ struct emu_module *spare_take(const struct emu_settings *settings, const char *t
 
 void spare_note(struct emu_module *m, const struct emu_settings *settings, const char *text, size_t bytes)
 {
-    char *copy = m->global_count == 0 ? (char *)ptx_alloc(m->memory, bytes + 1, 1) : NULL;
-    if (copy == NULL)
-        return;
-    memcpy(copy, text, bytes);
-    m->source = (struct emu_source){copy, bytes, settings->shared_reserved, settings->shared_default};
+    if (m->global_count == 0)
+        m->source = source_of(settings, text, bytes);
 }
 
 void spare_give(struct emu_module *m)
 {
     struct emu_module *goes = m;
-    if (m != NULL && m->source.text != NULL) {
+    if (m != NULL && m->source.bytes != 0) {
         pthread_mutex_lock(&lock);
         goes = spares[SPARES - 1];
         memmove(&spares[1], &spares[0], (SPARES - 1) * sizeof spares[0]);

@@ -145,10 +145,10 @@ struct emu_global {
     bool        constant, visible;
 };
 
-struct emu_source { /* what a module was made of, of one that may be kept; NULL: not known */
-    const char *text;
-    size_t      bytes;
-    uint32_t    shared_reserved, shared_default; /* of the settings */
+struct emu_source {     /* what a module was made of, of one that may be kept; bytes 0: not known */
+    uint64_t digest[2]; /* XXH3-128 of the text, which would take as much memory as the module */
+    size_t   bytes;
+    uint32_t shared_reserved, shared_default; /* of the settings */
 };
 
 struct emu_module {
