@@ -191,8 +191,8 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 /* ---- blocks of k -------------------------------------------------------------------------------------- */
 /* What a block of k needs, 128 bytes of it: block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as
  * 16 bits, which reach SPEED percent of that speed if all SMs are busy; and its bytes from L2, some of which the blocks of a cluster
- * share.  128 bytes of a line that does not begin where a line of L2 does take two accesses; those of lines that do not all begin at a
- * sector of L2 some more. */
+ * share.  128 bytes of lines that do not all begin where a line of L2 does take one and a half accesses in the mean, and those of lines that
+ * do not all begin at a sector of L2 two and a half. */
 typedef struct block_costs {
     double arithmetic; /* clocks */
     double busy;       /* the same if other blocks of the SM fill its gaps */

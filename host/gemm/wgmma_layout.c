@@ -18,13 +18,11 @@ enum {
 };
 
 /* ---- the row ------------------------------------------------------------------------------------------ */
-/* wgmma takes e4m3 only where k goes along a line; parts of no whole boxes have only such lines, too. */
-bool ptxpack_gemm_wgmma_takes_k_lines(const ptxpack_variant *row, bool of_b)
+/* Whether a column-major A or a row-major B is taken, whose k goes from line to line: each block of a cluster then brings whole boxes of
+ * 64 lines.  wgmma takes no e4m3 in this way. */
+static bool takes_k_lines(const gemm_wgmma_layout *l, int64_t extent, int64_t parts)
 {
-    const char *const extent = of_b ? "BLOCK_N" : "BLOCK_M", *parts = of_b ? "CLUSTER_M" : "CLUSTER_N";
-    return ptxpack_variant_parameter(row, "FP8", 0) == 0 &&
-           ptxpack_variant_parameter(row, extent, 0) / ptxpack_variant_parameter(row, parts, 1) % BOX_COLUMNS ==
-               0;
+    return l->element != 1 && parts > 0 && extent / parts % BOX_COLUMNS == 0;
 }
 
 static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
@@ -42,8 +40,8 @@ static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
     l->cluster_m = ptxpack_variant_parameter(row, "CLUSTER_M", 0);
     l->cluster_n = ptxpack_variant_parameter(row, "CLUSTER_N", 0);
     l->cluster_k = ptxpack_variant_parameter(row, "CLUSTER_K", 0);
-    l->k_lines_a = ptxpack_gemm_wgmma_takes_k_lines(row, false);
-    l->k_lines_b = ptxpack_gemm_wgmma_takes_k_lines(row, true);
+    l->k_lines_a = takes_k_lines(l, l->block_m, l->cluster_n);
+    l->k_lines_b = takes_k_lines(l, l->block_n, l->cluster_m);
     l->d_buffers = ptxpack_variant_parameter(row, "D_BUFFERS", 0);
     l->regs_producer = ptxpack_variant_parameter(row, "REGS_PRODUCER", 0);
     l->regs_consumer = ptxpack_variant_parameter(row, "REGS_CONSUMER", 0);

@@ -43,8 +43,6 @@ typedef struct gemm_wgmma_layout {
     int64_t barrier[GEMM_BARRIERS], barrier_count[GEMM_BARRIERS];
 } gemm_wgmma_layout;
 
-/* Whether a row takes a column-major A, or a row-major B: each block of a cluster then brings whole boxes of 64 lines of k. */
-bool ptxpack_gemm_wgmma_takes_k_lines(const ptxpack_variant *row, bool of_b);
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_layout *l);
