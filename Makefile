@@ -94,14 +94,14 @@ $(call objects,$(SMALL)): OPTIMISED := -Os
 # These are as fast with -O1 as with -O2, which takes longer and makes 16 KB more.
 $(call objects,$(filter-out $(SMALL),$(call sources,host/layout loader/expand))): OPTIMISED := -O1
 # Tools that wait for people, files or a device are compiled sooner with -O1, and what the emulator computes for 32 lanes, but for
-# what attention does most; commands, what they print, and the emulated calls of the driver are not optimised at all.  That is a
-# quarter of a build's time.
+# what attention does most; commands, what they print, and the emulated calls of the driver are not optimised at all, and do without
+# the checks of libc's calls, which want optimisation.  That is a quarter of a build's time.
 FREQUENT := $(addprefix tools/emu/compute/alu_,float.c approx.c compare.c select.c)
 SOON := $(filter-out $(FREQUENT),$(TOOLS_SRC) $(call sources,$(addprefix tools/emu/,code compute decode machine ptx)))
 $(call objects,$(SOON)): OPTIMISED := -O1
 PLAIN := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench emu/driver)) $(RUNTIME_SRC) $(NCCL_SRC)
 $(call objects,$(PLAIN)): OPTIMISED := -O0
-$(call objects,$(PLAIN)): FORTIFIED := # which wants optimisation
+$(call objects,$(PLAIN)): HARDENED := -fstack-protector-strong
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<

@@ -1,18 +1,20 @@
 #!/bin/sh
-# flags.sh - the flags of the build: by default what runs seldom is small and the rest is fast, the stack and the calls of
-# libc are checked and relocations are read-only; who gives CFLAGS and LDFLAGS gets these instead, and the library still
-# compiles without a warning.
+# flags.sh - the flags of the build: by default what runs seldom is small, what a launch runs is fast, commands are compiled
+# soon, the stack and the calls of libc are checked and relocations are read-only; who gives CFLAGS and LDFLAGS gets these
+# instead, and the library still compiles without a warning.
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL CFLAGS CPPFLAGS LDFLAGS WERROR
 
-# commands ARGUMENT...: how one object and the shared library would be made.
+# commands ARGUMENT...: how some objects and the shared library would be made.
 commands() {
-    make -n V=1 B="$work/b" "$@" "$work/b/cache/cache.o" "$work/b/libptxpack.so" >"$work/all" 2>&1 ||
-        { cat "$work/all"; exit 1; }
+    make -n V=1 B="$work/b" "$@" "$work/b/cache/cache.o" "$work/b/tools/commands/gemm.o" "$work/b/libptxpack.so" \
+        >"$work/all" 2>&1 || { cat "$work/all"; exit 1; }
     grep -e ' -c cache/cache.c ' "$work/all" >"$work/compile"
-    grep -e ' -c loader/expand/text.c ' "$work/all" >"$work/fast"
+    grep -e ' -c host/gemm/gemm.c ' "$work/all" >"$work/fast"
+    grep -e ' -c loader/expand/text.c ' "$work/all" >"$work/seldom"
+    grep -e ' -c tools/commands/gemm.c ' "$work/all" >"$work/command"
     grep -e ' -shared ' "$work/all" >"$work/link"
     [ -s "$work/compile" ] && [ -s "$work/link" ] || { echo "make $*: no commands"; exit 1; }
 }
@@ -29,6 +31,9 @@ lacks() {
 commands
 has compile -Os -fstack-protector-strong -D_FORTIFY_SOURCE=2
 has fast -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2
+has seldom -O1 -fstack-protector-strong -D_FORTIFY_SOURCE=2
+has command -O0 -fstack-protector-strong
+lacks command FORTIFY
 has link -Wl,-z,relro,-z,now
 for how in environment argument; do
     if [ $how = environment ]; then
@@ -41,6 +46,8 @@ for how in environment argument; do
     has compile -O0 -std=c11 -Wall
     lacks compile Os stack-protector FORTIFY
     lacks fast O2
+    lacks seldom O1
+    has command -O0 -g
     has link -Wl,-O1
     lacks link relro
 done

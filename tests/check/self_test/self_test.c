@@ -14,6 +14,8 @@
 #include "tests/check/check.h"
 #include "tools/command.h"
 
+enum { DRAWS = 3 }; /* of random numbers, one of which must notice a break */
+
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 /* The length of `pattern` at `text`, or 0 when `text` does not begin with it. */
@@ -172,14 +174,15 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* Runs the cases of `rows` on the pack in `folder`; `run` holds the counts. */
-static void run_broken(const check *c, const breakage *b, const char *folder, const bool *rows, check *run)
+/* Runs the cases of `rows` on the pack in `folder` with random numbers of `seed`; `run` holds the counts. */
+static void run_broken(const check *c, const breakage *b, const char *folder, const bool *rows, uint64_t seed,
+                       check *run)
 {
     const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
     const char           *mask = strchr(b->filter, '|');
     char                  cases[128];
     snprintf(cases, sizeof cases, "%.*s", (int)strcspn(b->filter, "|"), b->filter);
-    *run = (check){.quick = true, .quiet = true, .filter = cases, .threads = c->threads, .seed = c->seed};
+    *run = (check){.quick = true, .quiet = true, .filter = cases, .threads = c->threads, .seed = seed};
     pthread_mutex_init(&run->gpu_lock, NULL);
     pthread_mutex_init(&run->print_lock, NULL);
     run->brief = c->brief;
@@ -225,14 +228,20 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
     } else if (b->from != NULL && made == 0) {
         printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
     } else {
-        check run;
+        check run = {.seed = 0};
+        int   passed = 0, failed = 0;
         /* Appends run before rows of attention, and chains have several kernels: rows that do not include the file. */
         const bool everywhere = b->from == NULL || strncmp(b->file, "kv_cache/", strlen("kv_cache/")) == 0 ||
                                 strncmp(b->filter, "chain", strlen("chain")) == 0;
         bool *rows = everywhere ? NULL : reached_rows(ptx_dir, b->file);
-        run_broken(c, b, folder, rows, &run);
+        /* Some breaks need lengths that not every draw has. */
+        const int draws = b->from != NULL ? DRAWS : 1;
+        for (int draw = 0; draw < draws && failed == 0 && !atomic_load(&run.broken); draw++) {
+            run_broken(c, b, folder, rows, c->seed + (uint64_t)draw, &run);
+            passed += atomic_load(&run.passed);
+            failed += atomic_load(&run.failed);
+        }
         free(rows);
-        int  passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
         bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
         ok = (!atomic_load(&run.broken) || judged) &&
              (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
