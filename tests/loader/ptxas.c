@@ -3,12 +3,15 @@
  * on errors, on C75xx remarks, and on spills in rows that claim none.
  *
  *   loader-ptxas [--all] [WORD...]   --all: every corner build for every architecture; words: only the rows whose id contains one
+ *   loader-ptxas --record            compile the choice, and write tests/golden/ptxas
  *
  * Without --all it compiles a choice (tests/support/corners.h): of each row the build with the most features, and each
  * feature both on and off; for every two rows of a file that follow each other any two features in all their combinations.
  *
- * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are
- * kept by content in a cache beside this program, so that only what changed is compiled again. */
+ * No two builds have the same text, so each text is compiled once for a target.  tests/golden/ptxas has what was seen of each by
+ * content: what has not changed since then is not compiled again with the same release of ptxas, but for one in EIGHTH, another
+ * eighth for each state of the pack, which must be as it was seen.  Logs of good compilations are besides kept in a cache
+ * beside this program. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,9 +22,15 @@
 #include "loader/internal.h"
 #include "loader/compile/ptxas.h"
 #include "host/ptxpack.h"
+#include "loader/inspect.h"
 #include "tests/support/corners.h"
+#include "tests/support/verdicts.h"
 
-enum { WORKERS = 8, ARCHS = 32 /* as many as the library may serve */ };
+enum { WORKERS = 8, ARCHS = 32 /* as many as the library may serve */, EIGHTH = 8 };
+
+static const char record_path[] = "tests/golden/ptxas";
+static const char heading[] = "# What ptxas spills of each build that tests/loader/ptxas.c compiles; written "
+                              "by build/tests/loader-ptxas --record.\n";
 
 typedef struct job {
     const ptxpack_variant *variant;
@@ -30,14 +39,17 @@ typedef struct job {
     char                   target[16];
     bool                   relocatable; /* ptxas -c */
     bool                   failed;
+    verdict                seen;
     char                   line[1024]; /* what failed */
 } job;
 
 static struct ptxpack_ptxas ptxas;
 static job                 *jobs;
 static size_t               job_count, job_room;
-static atomic_size_t        next_job, compiled;
+static atomic_size_t        next_job, compiled, known_before;
 static ptxpack_cache       *logs;
+static verdicts             record;
+static bool                 trusting; /* what is recorded is not compiled again, but for an eighth */
 
 /* ---- the list of jobs ----------------------------------------------------------------------------- */
 static bool knows(const char *target)
@@ -174,22 +186,40 @@ static bool fail(job *j, const char *what)
     return false;
 }
 
+static bool judge_spills(job *j, int spills)
+{
+    char what[128];
+    j->seen.spills = spills;
+    snprintf(what, sizeof what, "%d bytes of spills", spills);
+    if (spills && (j->variant->flags & PTXPACK_VARIANT_NO_SPILLS) != 0 &&
+        !(j->relocatable && (j->variant->flags & PTXPACK_VARIANT_RELOCATABLE_SPILLS) != 0))
+        return fail(j, what);
+    const verdict *before = verdicts_find(&record, j->seen.key);
+    if (before != NULL && before->spills != spills) {
+        snprintf(what, sizeof what, "%d bytes of spills, and %s says %d", spills, record_path, before->spills);
+        return fail(j, what);
+    }
+    return true;
+}
+
 static bool judge(job *j, const char *log)
 {
-    char              what[128];
     ptxpack_resources r;
     ptxpack_log_resources(log, j->variant->entry, &r);
-    int  spills = r.spill_store_bytes + r.spill_load_bytes;
-    bool may = (j->variant->flags & PTXPACK_VARIANT_NO_SPILLS) == 0 ||
-               (j->relocatable && (j->variant->flags & PTXPACK_VARIANT_RELOCATABLE_SPILLS) != 0);
     if (strstr(r.remarks, "(C75") != NULL)
         return fail(j, r.remarks);
     if (r.registers == 0)
         return fail(j, "the log says nothing of the entry");
-    snprintf(what, sizeof what, "%d bytes of spills, %d registers", spills, r.registers);
-    if (spills && !may)
-        return fail(j, what);
-    return true;
+    return judge_spills(j, r.spill_store_bytes + r.spill_load_bytes);
+}
+
+/* Whether the build is one of the eighth that is compiled in this state of the pack. */
+static bool compiled_anyway(const char *key)
+{
+    unsigned of_key = 0, of_pack = 0;
+    sscanf(key, "%4x", &of_key);
+    sscanf(ptxpack_pack_identity, "%4x", &of_pack);
+    return of_key % EIGHTH == of_pack % EIGHTH;
 }
 
 static void compile_job(job *j, const ptxpack_cache_key *key, const char *const *options, int count)
@@ -223,8 +253,14 @@ static void do_job(job *j)
     ptxpack_cache_key_add_text(key, "compiler", ptxas.identity);
     for (int i = 0; i < count; i++)
         ptxpack_cache_key_add_text(key, "option", options[i]);
-    if (ptxpack_cache_get(logs, key, &entry)) {
-        judge(j, (const char *)entry.payload); /* the present claims of the row */
+    ptxpack_cache_key_hex(key, j->seen.key);
+    const verdict *before = trusting && !compiled_anyway(j->seen.key) ? verdicts_find(&record, j->seen.key)
+                                                                      : NULL;
+    if (before != NULL) {
+        atomic_fetch_add(&known_before, 1);
+        judge_spills(j, before->spills); /* the present claims of the row */
+    } else if (ptxpack_cache_get(logs, key, &entry)) {
+        judge(j, (const char *)entry.payload);
         ptxpack_cache_entry_free(&entry);
     } else {
         compile_job(j, key, options, count);
@@ -265,6 +301,18 @@ static size_t report(void)
     return failures;
 }
 
+static bool write_record(void)
+{
+    verdicts all = {(verdict *)calloc(job_count + 1, sizeof(verdict)), 0};
+    for (size_t i = 0; all.at != NULL && i < job_count; i++)
+        all.at[all.count++] = jobs[i].seen;
+    bool good = all.at != NULL && verdicts_write(record_path, heading, &all);
+    verdicts_free(&all);
+    if (!good)
+        printf("FAIL  %s could not be written\n", record_path);
+    return good;
+}
+
 /* build/tests/ptxas-logs, beside this program. */
 static ptxpack_cache *open_logs(void)
 {
@@ -291,9 +339,19 @@ int main(int argc, char **argv)
         printf("FAIL  %s\n", ptxpack_detail(NULL));
         return 1;
     }
-    bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
-    argc -= all;
-    argv += all;
+    bool all = argc > 1 && strcmp(argv[1], "--all") == 0,
+         recording = argc > 1 && strcmp(argv[1], "--record") == 0;
+    argc -= all || recording;
+    argv += all || recording;
+    if (recording && argc > 1) {
+        printf("FAIL  --record takes no words: %s would have only those rows\n", record_path);
+        return 1;
+    }
+    trusting = !all && !recording;
+    if (!recording && !verdicts_read(record_path, &record)) {
+        printf("FAIL  %s has a line that is not \"KEY BYTES\"\n", record_path);
+        return 1;
+    }
     bool *chosen = all ? NULL : corners_choose();
     if (!all && chosen == NULL) {
         printf("FAIL  no memory, or a row has too many features\n");
@@ -304,10 +362,13 @@ int main(int argc, char **argv)
     free(chosen);
     do_all();
     size_t failures = report();
-    printf("%s: %zu compilations (%zu of them new), %zu failed (%s)\n", good && !failures ? "PASS" : "FAIL",
-           job_count, (size_t)atomic_load(&compiled), failures, ptxas.path);
+    good = good && failures == 0 && (!recording || write_record());
+    printf("%s: %zu compilations, %zu of them recorded before and %zu new, %zu failed (%s)\n",
+           good ? "PASS" : "FAIL", job_count, (size_t)atomic_load(&known_before),
+           (size_t)atomic_load(&compiled), failures, ptxas.path);
     free(jobs);
+    verdicts_free(&record);
     ptxpack_cache_close(logs);
     ptxpack_close(handle);
-    return good && !failures ? 0 : 1;
+    return good ? 0 : 1;
 }
