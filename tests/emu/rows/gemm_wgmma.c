@@ -185,18 +185,32 @@ static double activated(ptxpack_activation activation, double x)
                                                    : x;
 }
 
-/* Allows half a unit of the type, the error of f32 sums, or of those of 128 products of e4m3, and that of tanh.approx. */
-static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, double *got, double *want,
-                  double *bound)
+/* The rows of A or the columns of B, each with its scales, one after another; the caller frees them. */
+static double *scaled(const problem *p, int matrix, int32_t batch)
+{
+    const ptxpack_gemm_desc *d = &p->desc;
+    const bool               of_a = matrix == GEMM_A;
+    const bool               column_major = (of_a ? d->order_a : d->order_b) == PTXPACK_COLUMN_MAJOR;
+    const int32_t            lines = of_a ? d->m : d->n;
+    double                  *out = (double *)malloc(((size_t)lines * (size_t)d->k + 1) * sizeof *out);
+    for (int32_t line = 0; out != NULL && line < lines; line++)
+        for (int32_t k = 0; k < d->k; k++)
+            out[(size_t)line * (size_t)d->k + (size_t)k] = element(p, matrix, column_major, batch,
+                                                                   of_a ? line : k, of_a ? k : line) *
+                                                           scale(p, matrix, batch, line, k);
+    return out;
+}
+
+/* Allows half a unit of the type, the error of f32 sums, or of those of 128 products of e4m3, and that of tanh.approx.  `a` is the
+ * row of A, `b` the column of B. */
+static bool right(const problem *p, const double *a, const double *b, int32_t batch, int32_t row,
+                  int32_t column, double *got, double *want, double *bound)
 {
     const ptxpack_gemm_desc *d = &p->desc;
     double                   sum = 0, size = 0;
     for (int32_t k = 0; k < d->k; k++) {
-        double product = element(p, GEMM_A, d->order_a == PTXPACK_COLUMN_MAJOR, batch, row, k) *
-                         element(p, GEMM_B, d->order_b == PTXPACK_COLUMN_MAJOR, batch, k, column) *
-                         scale(p, GEMM_A, batch, row, k) * scale(p, GEMM_B, batch, column, k);
-        sum += product;
-        size += fabs(product);
+        sum += a[k] * b[k];
+        size += fabs(a[k] * b[k]);
     }
     double x = (double)p->at.alpha * sum;
     size *= fabs((double)p->at.alpha);
@@ -218,28 +232,44 @@ static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, 
     return fabs(*got - *want) <= *bound;
 }
 
-static bool all_right(device *dev, const problem *p)
+static bool batch_right(device *dev, const problem *p, const double *a, const double *b, int32_t batch,
+                        size_t *at)
 {
     const gemm_matrix *x = &p->geometry.matrix[GEMM_D];
+    const size_t       k = (size_t)p->desc.k;
     double             got, want, bound;
-    size_t             at = 0;
-    for (int32_t b = 0; b < p->geometry.batch; b++)
-        for (int32_t i = 0; i < p->desc.m; i++) {
-            size_t line = (size_t)(b * x->batch + i * x->stride);
-            for (; at < line; at++)
-                if (((const uint16_t *)(const void *)p->matrix[GEMM_D])[at] != GUARD * 0x101)
-                    return snprintf(dev->line, sizeof dev->line,
-                                    "d: place %zu is not an element, but was written", at),
-                           false;
-            at = line + (size_t)p->desc.n;
-            for (int32_t j = 0; j < p->desc.n; j++)
-                if (!right(p, b, i, j, &got, &want, &bound))
-                    return snprintf(dev->line, sizeof dev->line,
-                                    "d[%d][%d][%d] is %.6g, not %.6g, off by %.3g of %.3g", b, i, j, got, want,
-                                    got - want, bound),
-                           false;
-        }
+    for (int32_t i = 0; i < p->desc.m; i++) {
+        size_t line = (size_t)(batch * x->batch + i * x->stride);
+        for (; *at < line; ++*at)
+            if (((const uint16_t *)(const void *)p->matrix[GEMM_D])[*at] != GUARD * 0x101)
+                return snprintf(dev->line, sizeof dev->line, "d: place %zu is not an element, but was written",
+                                *at),
+                       false;
+        *at = line + (size_t)p->desc.n;
+        for (int32_t j = 0; j < p->desc.n; j++)
+            if (!right(p, a + (size_t)i * k, b + (size_t)j * k, batch, i, j, &got, &want, &bound))
+                return snprintf(dev->line, sizeof dev->line,
+                                "d[%d][%d][%d] is %.6g, not %.6g, off by %.3g of %.3g", batch, i, j, got, want,
+                                got - want, bound),
+                       false;
+    }
     return true;
+}
+
+static bool all_right(device *dev, const problem *p)
+{
+    size_t at = 0;
+    bool   good = true;
+    for (int32_t batch = 0; good && batch < p->geometry.batch; batch++) {
+        double *a = scaled(p, GEMM_A, batch), *b = scaled(p, GEMM_B, batch);
+        good = a != NULL && b != NULL;
+        if (!good)
+            snprintf(dev->line, sizeof dev->line, "no memory");
+        good = good && batch_right(dev, p, a, b, batch, &at);
+        free(a);
+        free(b);
+    }
+    return good;
 }
 
 /* ---- all rows ----------------------------------------------------------------------------------------- */
