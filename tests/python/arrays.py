@@ -51,7 +51,7 @@ def encode(kind, values):
     if kind in ("bf16", "u16"):
         return struct.pack("<%dH" % len(values), *map(bf16_bits, values))
     if kind in ("e4m3", "u8"):
-        nearest = [min(range(127), key=lambda code: abs(E4M3[code] - abs(x))) for x in values]
+        nearest = [min(range(127), key=lambda code: (abs(E4M3[code] - abs(x)), code & 1)) for x in values]
         return bytes(code | (128 if x < 0 else 0) for code, x in zip(nearest, values))
     return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d", "s32": "i", "s8": "b"}[kind]), *values)
 

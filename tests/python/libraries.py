@@ -3,6 +3,7 @@ with structures that are laid out as the C compiler does."""
 import ctypes
 import math
 import os
+import random
 import sys
 import types
 import unittest
@@ -224,6 +225,20 @@ class Bytes(unittest.TestCase):
         problem.inputs[1:] = [cache.values() for cache in caches]
         problem.expect(self, values_of(o), descales=(1.0, scale, scale), unit=2.0**-9)
 
+    def test_append_alone(self):
+        """The codes nearest to x / descale, with descales of all shapes; all other rows stay."""
+        rng = random.Random(5)
+        new = [Interface("f16", (1, 2, 2, 32), [rng.gauss(0, 1) for _ in range(128)]) for _ in "kv"]
+        for kind, form, more in (("s8", Interface, {}), ("e4m3", Lender, {}), ("u8", Interface, {"kv_dtype": "e4m3"})):
+            for of, factors in (((1,), [1 / 32]), ((2,), [1 / 32, 1 / 64]), ((1, 2), [1 / 16, 1 / 32])):
+                caches, descale = [form(kind, (1, 9, 2, 32)) for _ in "kv"], Interface("f32", of, factors)
+                ptxpack.attention_append(*new, *caches, 7, k_descale=descale, v_descale=descale, **more)
+                driver("cuCtxSynchronize")
+                for cache, rows in zip(caches, new):
+                    numbers = [x / factors[at // 32 % 2 % len(factors)] for at, x in enumerate(rows.values())]
+                    codes = Interface(kind, (128,), [max(-128, min(127, round(x))) for x in numbers] if kind == "s8" else numbers)
+                    self.assertEqual(cache.values(), [0] * 320 + codes.values() + [0] * 128)
+
     def test_refusals(self):
         keys, heads = (1, 21, 2, 32), (1, 2)
         arrays, k = Problem("f16", (1, 9, 2, 32), keys).arrays, Interface("s8", keys)
@@ -234,6 +249,14 @@ class Bytes(unittest.TestCase):
         self.refused("q_descale is for q of e4m3", arrays[0], k, k, q_descale=Interface("f32", heads))
         self.refused("k_descale must be f32", arrays[0], k, k, k_descale=Interface("f32", (3,)))
         self.refused("must be as many", arrays[0], k, k, k_descale=Interface("f32", (2,)), v_descale=Interface("f32", (1,)))
+        new, one = [Interface("f16", (1, 2, 2, 32))] * 2, Interface("f32", (1,))
+        for pattern, caches, options in (
+                ("k_descale and v_descale are for k and v of e4m3 or int8, and k is f16", arrays[1:], {"k_descale": one}),
+                ("k_descale must be f32", [Interface("s8", keys) for _ in "kv"], {"k_descale": Interface("f32", (3,))}),
+                ("must be as many", [Interface("s8", keys) for _ in "kv"], {"k_descale": one, "v_descale": Interface("f32", (2,))}),
+                ("k and v are of types s8 and f16", [Interface("s8", keys), arrays[2]], {})):
+            with self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
+                ptxpack.attention_append(*new, *caches, 7, **options)
 
 
 class Structures(unittest.TestCase):

@@ -14,7 +14,8 @@ Calls
     attention_with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, ..., block_table, ...)
                                              flash-attn's flash_attn_with_kvcache: appends k and v to the cache, then attends
     attention_append(k_new, v_new, k, v, seqused_k, *, q, cos, sin, rope_pairs, rope_q_at_start, page_table, cache_batch_idx,
-                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, out, stream, overlap)
+                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, kv_dtype, k_descale, v_descale, out,
+                     stream, overlap)
                                              new rows to a cache, with rotary embedding
     attention_blocks(mask_mod, batch, heads, seqlen_q, seqlen_kv, *, causal, window, align, attention_chunk, block_size, aux, like,
                      device, stream)        lists of the blocks of keys that a mask leaves, for attention(block_mask=...)
