@@ -115,7 +115,7 @@ class Libraries(unittest.TestCase):
             def __init__(self, what):
                 used.append(what)
             __enter__ = __exit__ = lambda *_: None
-        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16",
+        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16", int32="s32", uint8="u8",
                         empty=lambda shape, dtype: FakeArray(dtype, shape),
                         empty_like=lambda x, dtype: FakeArray(dtype, x.shape))
         cupy.cuda = types.SimpleNamespace(Device=Context, ExternalStream=Context,
@@ -128,6 +128,11 @@ class Libraries(unittest.TestCase):
         problem.expect(self, o.values(), lse.values())
         if SM >= 80:
             self.decode(FakeArray, stream)
+        logits, x = FakeArray("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), FakeArray("f16", (1, 16), [448] * 16)
+        made = *ptxpack.experts_route(logits, 1), *ptxpack.quantise(x)
+        self.assertTrue(all(isinstance(array, FakeArray) for array in made))
+        driver("cuStreamSynchronize", pointer(stream))
+        self.assertEqual([array.values() for array in made[1:3] + made[4:]], [[1, 0], [1, 0], [448] * 16, [1]])
         self.assertNotIn(1, used)
         ptxpack.attention(*problem.arrays, stream=1)
         self.assertIn(1, used)
@@ -163,6 +168,13 @@ STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps"
               "ptxpack_attention_parallel_buffers": ptxpack.library._ParallelBuffers,
               "ptxpack_parallel_decode_buffers": ptxpack.library._DecodeBuffers,
               "ptxpack_gemm_desc": ptxpack.library._GemmDesc, "ptxpack_gemm_buffers": ptxpack.library._GemmBuffers,
+              "ptxpack_experts_route_desc": ptxpack.library._RouteDesc,
+              "ptxpack_experts_route_buffers": ptxpack.library._RouteBuffers,
+              "ptxpack_experts_combine_desc": ptxpack.library._CombineDesc,
+              "ptxpack_experts_combine_buffers": ptxpack.library._CombineBuffers,
+              "ptxpack_gather_desc": ptxpack.library._GatherDesc, "ptxpack_gather_buffers": ptxpack.library._GatherBuffers,
+              "ptxpack_quantise_desc": ptxpack.library._QuantiseDesc,
+              "ptxpack_quantise_buffers": ptxpack.library._QuantiseBuffers,
               "ptxpack_symbol": ptxpack.library._Symbol, "ptxpack_source": ptxpack.library._Source,
               "ptxpack_program_info": ptxpack.library._ProgramInfo, "ptxpack_resources": ptxpack.library._Resources,
               "ptxpack_function_info": ptxpack.library._FunctionInfo}

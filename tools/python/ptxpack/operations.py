@@ -476,7 +476,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
 
 
 # ---- matmul ------------------------------------------------------------------------------------------------
-_ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3}  # ptxpack_activation
+_ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3, "swiglu": 4}  # ptxpack_activation
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1  # ptxpack_order
 
 
@@ -490,6 +490,16 @@ def _product_of(a: _View, b: _View) -> tuple[int, int, int, int, tuple[int, ...]
     if min(shape) < 1 or max(shape + (k,)) >= 2**31:
         raise ArgumentError("a is %s and b is %s: extents are 1 or more, below 2^31" % (a.shape, b.shape))
     return m, n, k, max(batches, default=1), shape
+
+
+def _groups_of(a: _View, b: _View, starts: _View) -> int:
+    """The number of groups of rows."""
+    if len(a.shape) != 2 or len(b.shape) != 3:
+        raise ArgumentError("a is %s and b is %s: with group_starts they must have 2 and 3 dimensions" % (a.shape, b.shape))
+    groups = b.shape[0]
+    if starts.kind != "s32" or starts.shape != (groups + 1,) or not _is_compact(starts):
+        raise ArgumentError("group_starts is %s %s, and must be contiguous s32 %s" % (starts.kind, starts.shape, (groups + 1,)))
+    return groups
 
 
 def _matrix_of(view: _View, batch: int, rows: int, columns: int,
@@ -512,8 +522,8 @@ def _matrix_of(view: _View, batch: int, rows: int, columns: int,
 
 
 def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = None, bias: Any = None,
-           activation: Optional[str] = None, dtype: Optional[str] = None, out: Any = None, stream: Any = None,
-           overlap: bool = False) -> Any:
+           activation: Optional[str] = None, group_starts: Any = None, dtype: Optional[str] = None, out: Any = None,
+           stream: Any = None, overlap: bool = False) -> Any:
     """activation(alpha a b + beta c + bias), summed in f32.
 
     a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
@@ -521,31 +531,42 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
                 will do; the other stride is a multiple of 8 elements
     c           [m, n] or [batch, m, n], with contiguous rows
     bias        [n], the same for all rows
-    activation  "relu", "gelu" (by tanh) or "silu"
+    activation  "relu", "gelu" (by tanh), "silu", or without c "swiglu", silu(gate) up: of each 16 columns of b, and of bias, the
+                first 8 are gates and the others what they multiply, and the result has n / 2 columns
+    group_starts  s32 [groups + 1], contiguous: the products of groups of rows, as the experts of a mixture have them.  Rows from
+                group_starts[g] up to group_starts[g + 1] of a [m, k] are multiplied with b[g], of b [groups, k, n] with contiguous
+                columns (a transposed view of [groups, n, k]), with bias [groups, n], and without c.  It is read on the device;
+                rows of the result from the last start on are not written
     dtype       "bf16" or "f16": what uint16 stands for
     out         where the result goes: [m, n], or [batch, m, n] where a or b has three dimensions, with
                 contiguous rows; may be c.  It is needed where n is no multiple of 8, with rows that lie so
     overlap     as of attention()
     """
     if activation not in _ACTIVATIONS:
-        raise ArgumentError("activation is %r, and may be 'relu', 'gelu' or 'silu'" % (activation,))
+        raise ArgumentError("activation is %r, and may be 'relu', 'gelu', 'silu' or 'swiglu'" % (activation,))
     call = _Call("a", a, stream)
     a, b = call.first, call.view("b", b)
     c, bias = (None if x is None else call.view(name, x) for name, x in (("c", c), ("bias", bias)))
+    starts = None if group_starts is None else call.view("group_starts", group_starts)
     m, n, k, batch, shape = _product_of(a, b)
+    groups = 0 if starts is None else _groups_of(a, b, starts)
+    if groups:
+        batch, shape = 1, (m, n)
     kind = _one_type([view for view in (a, b, c, bias) if view is not None], dtype)
-    if bias is not None and (bias.shape != (n,) or not _is_compact(bias)):
-        raise ArgumentError("bias is %s, and must be contiguous %s" % (bias.shape, (n,)))
-    made, d = call.output("out", out, a.kind, shape)
+    of_bias = (groups, n) if groups else (n,)
+    if bias is not None and (bias.shape != of_bias or not _is_compact(bias)):
+        raise ArgumentError("bias is %s, and must be contiguous %s" % (bias.shape, of_bias))
+    columns = n // 2 if activation == "swiglu" else n
+    made, d = call.output("out", out, a.kind, (*shape[:-1], columns))
     orders, strides, batches = zip(
-        _matrix_of(a, batch, m, k), _matrix_of(b, batch, k, n),
+        _matrix_of(a, batch, m, k), _matrix_of(b, groups or batch, k, n),
         _matrix_of(c, batch, m, n, row_major=True) if c is not None else (_ROW_MAJOR, 0, 0),
-        _matrix_of(d, batch, m, n, row_major=True))
+        _matrix_of(d, batch, m, columns, row_major=True))
     plan = call.device.gemm_plan(_TYPES[kind], m, n, k, batch, *orders[:2], *strides, *batches, c is not None,
-                                 bias is not None, _ACTIVATIONS[activation])
+                                 bias is not None, _ACTIVATIONS[activation], **({"groups": groups} if groups else {}))
     addresses = [0 if view is None else view.address for view in (a, b, c, d, bias)]
     buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream),
-                           LAUNCH_OVERLAP if overlap else 0)
+                           LAUNCH_OVERLAP if overlap else 0, group_starts=0 if starts is None else starts.address)
     call.device.check(call.device.lib.ptxpack_gemm_launch(plan.pointer, ctypes.byref(buffers), call.stream))
     return call.results((made, out is not None))[0]
 
