@@ -40,6 +40,28 @@ def multiplied(x, w):
     return [[sum(a * b for a, b in zip(row, line)) for line in w] for row in x]
 
 
+def meaning(codes, k, scales, kind, rows, height):
+    """Codes times scales, as rows; `rows` of them are a matrix, and `height` of them share scales of blocks."""
+    found = []
+    for r, row in enumerate(rows_of(codes, k)):
+        matrix, line = divmod(r, rows)
+        per = {"tensor": 0, "lines": rows, "blocks": -(-rows // height) * (k // 128)}[kind]
+        at = {"tensor": lambda i: 0, "lines": lambda i: line, "blocks": lambda i: line // height * (k // 128) + i // 128}[kind]
+        found.append([x * scales[matrix * per + at(i)] for i, x in enumerate(row)])
+    return found
+
+
+class Transposed:
+    """A view of an array with its last two dimensions exchanged."""
+
+    def __init__(self, array):
+        self.array, found = array, dict(array.__cuda_array_interface__)
+        for name in ("shape", "strides"):
+            whole = tuple(found.get(name) or [step for step in array.strides])
+            found[name] = (*whole[:-2], whole[-1], whole[-2])
+        self.__cuda_array_interface__ = found
+
+
 class Experts(unittest.TestCase):
     def setUp(self):
         self.rng = random.Random(2)
@@ -204,6 +226,53 @@ class Quantised(unittest.TestCase):
             driver("cuCtxSynchronize")
             for x, y in zip(there.values(), wide.values()):
                 self.assertLessEqual(abs(x - y), 2.0**-8 * abs(x) + 2.0**-20)
+
+    @unittest.skipIf(SM < 90, "no products of e4m3")
+    def test_products(self):
+        """Of codes: with scales of every kind, in a batch, and with a of 16 bits; the result is that of what they mean."""
+        rng, k = random.Random(4), 256
+        for m, n, batch, kind in ((20, 24, 0, "lines"), (1, 16, 0, "lines"), (20, 24, 0, "tensor"), (20, 24, 0, ""), (3, 136, 0, "blocks"),
+                                  (5, 16, 2, "lines"), (5, 16, 2, "tensor"), (2, 136, 2, "blocks")):
+            lead = (batch,) if batch else ()
+            blocks = -(-n // 128)
+            a, b = (Interface("u8", (*lead, rows, k)) for rows in (m, n))
+            for array in (a, b):  # numbers from 1/4 to 4, of both signs
+                array.write(bytes(rng.randrange(0x28, 0x48) | rng.choice((0, 128)) for _ in range(array.count)))
+            shapes = {"lines": ((*lead, m), (*lead, n)), "tensor": ((), (1,)), "": ((0,),) * 2,
+                      "blocks": ((*lead, m, 2), (*lead, blocks, 2))}[kind]
+            scales = [Interface("f32", shape, [2.0**rng.randint(-2, 2) for _ in range(math.prod(shape))]) if kind else None for shape in shapes]
+            d = ptxpack.matmul(a, Transposed(b), scale_a=scales[0], scale_b=scales[1], dtype="bf16")
+            self.assertEqual((d.dtype, d.shape), ("bf16", (*lead, m, n)))
+            meant = [meaning(x.values(), k, scale.values() if scale else [1.0], kind or "tensor", rows, height)
+                     for x, scale, rows, height in zip((a, b), scales, (m, n), (1, 128))]
+            want = [x for i in range(max(batch, 1)) for x in itertools.chain(*multiplied(
+                meant[0][i * m:(i + 1) * m], meant[1][i * n:(i + 1) * n]))]
+            size = max(map(abs, want))
+            for got, right in zip(values_of(d), want):
+                self.assertLessEqual(abs(got - right), 2.0**-8 * abs(right) + 2.0**-10 * size)
+        x = Interface("f16", (3, k), [rng.randint(-4, 4) / 4 for _ in range(3 * k)])
+        w, scale = Lender("e4m3", (24, k), [rng.gauss(0, 1) for _ in range(24 * k)]), Interface("f32", (24,), [0.5, 2, 1] * 8)
+        d = ptxpack.matmul(x, Transposed(Interface("u8", (24, k), w.values())), scale_b=scale, bias=Interface("f16", (24,), [1] * 24))
+        meant = multiplied(rows_of(x.values(), k), meaning(w.values(), k, scale.values(), "lines", 24, 1))
+        for got, right in zip(values_of(d), itertools.chain(*meant)):
+            self.assertLessEqual(abs(got - (right + 1)), 2.0**-9 * (1 + abs(right)))
+
+    def test_refused_products(self):
+        a, b, wide = Interface("u8", (4, 256)), Transposed(Interface("u8", (16, 256))), Interface("f16", (4, 256))
+        one, lines = Interface("f32", (1,)), Interface("f32", (16,))
+        for pattern, arrays, options in (
+                ("dtype must say of which type the result is", (a, b), {}),
+                ("a is u8 and b is f16: with an a of e4m3", (a, Transposed(Interface("f16", (16, 256)))), {"dtype": "f16"}),
+                ("scale_b is for e4m3, and b is f16", (wide, Transposed(Interface("f16", (16, 256)))), {"scale_b": one}),
+                ("scale_a is for e4m3, and a is f16", (wide, b), {"scale_a": one}),
+                ("must both be of a matrix, of lines, or of blocks", (a, b), {"scale_a": one, "scale_b": lines, "dtype": "f16"}),
+                ("scale_b is f32 .4,., and must be contiguous f32 .1,., .16,. or .1, 2.", (a, b), {
+                    "scale_b": Interface("f32", (4,)), "dtype": "f16"})):
+            with self.subTest(pattern), self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
+                ptxpack.matmul(*arrays, **options)
+        if SM < 90:
+            with self.assertRaises(ptxpack.Unsupported):
+                ptxpack.matmul(a, b, dtype="f16")
 
     def test_refusals(self):
         codes, scales = Interface("u8", (4, 16)), Interface("f32", (4,))

@@ -21,7 +21,7 @@ Calls
                      device, stream)        lists of the blocks of keys that a mask leaves, for attention(block_mask=...)
     attention_merge(o_a, lse_a, o_b, lse_b, *, layout, dtype, out, lse, return_lse, stream, overlap)
                                              attention to two sets of keys, from that to each
-    matmul(a, b, *, alpha, beta, c, bias, activation, group_starts, dtype, out, stream, overlap)
+    matmul(a, b, *, alpha, beta, c, bias, activation, group_starts, scale_a, scale_b, dtype, out, stream, overlap)
     experts_route(logits, top_k, *, normalise, dtype, out, stream, overlap)
                                              the experts of each row, and an order of the rows by expert, for matmul(group_starts=...)
     experts_combine(y, places, weights, *, residual, dtype, out, stream, overlap)
@@ -73,7 +73,8 @@ from .blocks import attention_blocks
 from .experts import Routes, experts_combine, experts_route, gather
 from .lists import BlockLists
 from .merge import attention_merge
-from .operations import attention, info, matmul, vector_add
+from .operations import attention, info, vector_add
+from .products import matmul
 from .program import Kernel, kernel
 from .quantise import dequantise, quantise
 from .tensor import Tensor, empty, from_host, from_numpy
