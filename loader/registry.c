@@ -1,5 +1,6 @@
 /* registry.c - ptx/kernels.def as a C table, and the choice among its rows. */
 #include "registry.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "driver.h"
@@ -12,38 +13,91 @@
 #define OVERLAPS           PTXPACK_VARIANT_OVERLAPS
 #define RELOCATABLE_SPILLS PTXPACK_VARIANT_RELOCATABLE_SPILLS
 
+/* ---- the rows ----------------------------------------------------------------------------------------- */
+/* The library's file holds the numbers of a row, and one text for all names in it, which rows of one shape share: half as much as
+ * ptxpack_variant, whose pointers would have to be relocated besides.  The first call makes the table of these. */
+typedef struct row_numbers {
+    char     id[56];
+    int32_t  arch, isa, threads, shared_bytes, blocks_per_sm;
+    uint32_t flags;
+    int32_t  parameters[PTXPACK_MAX_PARAMETERS], parameter_count;
+} row_numbers;
+
 /* The number of parameters of a row is that of its P()s, counted by the compiler. */
-#define P(symbol, number) \
-    {                     \
-#symbol, number   \
-    }
-#define PARAMETERS(...) \
-    {__VA_ARGS__}, (int)(sizeof((const ptxpack_symbol[]){__VA_ARGS__}) / sizeof(ptxpack_symbol))
+#define P(symbol, number) number
+#define PARAMETERS(...)   {__VA_ARGS__}, (int32_t)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 #define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...) \
-    {#id, #op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, __VA_ARGS__},
-static const ptxpack_variant variants[] = {
+    {#id, arch, isa, threads, shared_bytes, blocks_per_sm, flags, __VA_ARGS__},
+static const row_numbers numbers[] = {
 #include "ptx/kernels.def"
 };
 #undef KERNEL
 #undef PARAMETERS
 #undef P
 
-enum { RESERVED_SHARED = 1024 }; /* bytes of each block's shared memory that sm_80 and later keep */
+/* The op, the file, the entry and the names of the parameters, with a 0 behind each. */
+#define P(symbol, number) #symbol "\0"
+#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, ...) \
+    a b c d e f g h i j k l m n o p q r s t
+#define PARAMETERS(...) JOIN(__VA_ARGS__, , , , , , , , , , , , , , , , , , , , )
+#define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...) \
+#op "\0" file "\0" entry "\0" __VA_ARGS__,
+static const char *const names[] = {
+#include "ptx/kernels.def"
+};
+#undef KERNEL
+#undef PARAMETERS
+#undef JOIN
+#undef P
+
+enum { ROWS = sizeof numbers / sizeof numbers[0] };
+static ptxpack_variant variants[ROWS];
+
+static const char *next_name(const char **at)
+{
+    const char *name = *at;
+    *at += strlen(name) + 1;
+    return name;
+}
+
+static void unpack(void)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const row_numbers *n = &numbers[i];
+        const char        *at = names[i], *op = next_name(&at), *file = next_name(&at);
+        variants[i] = (ptxpack_variant){.id = n->id,
+                                        .op = op,
+                                        .file = file,
+                                        .entry = next_name(&at),
+                                        .arch = n->arch,
+                                        .isa = n->isa,
+                                        .threads = n->threads,
+                                        .shared_bytes = n->shared_bytes,
+                                        .blocks_per_sm = n->blocks_per_sm,
+                                        .flags = n->flags,
+                                        .parameter_count = n->parameter_count};
+        for (int32_t k = 0; k < n->parameter_count; k++)
+            variants[i].parameters[k] = (ptxpack_symbol){next_name(&at), n->parameters[k]};
+    }
+}
 
 const ptxpack_variant *ptxpack_variants(size_t *count)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, unpack);
     if (count != NULL)
-        *count = sizeof variants / sizeof variants[0];
+        *count = ROWS;
     return variants;
 }
 
 const ptxpack_variant *ptxpack_variant_find(const char *id)
 {
+    const ptxpack_variant *row = ptxpack_variants(NULL);
     if (id == NULL)
         return NULL;
-    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
-        if (strcmp(variants[i].id, id) == 0)
-            return &variants[i];
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(row[i].id, id) == 0)
+            return &row[i];
     return NULL;
 }
 
@@ -56,6 +110,9 @@ int64_t ptxpack_variant_parameter(const ptxpack_variant *v, const char *name, in
             return v->parameters[i].value;
     return otherwise;
 }
+
+/* ---- the choice --------------------------------------------------------------------------------------- */
+enum { RESERVED_SHARED = 1024 }; /* bytes of each block's shared memory that sm_80 and later keep */
 
 const char *ptxpack_isa_text(int isa, char *buf, size_t cap)
 {
@@ -142,10 +199,10 @@ const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_devi
         snprintf(buf, cap, "%s is NULL", op == NULL ? "op" : "caps");
         return NULL;
     }
-    const ptxpack_variant *nearest = NULL;
+    const ptxpack_variant *row = ptxpack_variants(NULL), *nearest = NULL;
     bool                   any = false;
-    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
-        const ptxpack_variant *v = &variants[i];
+    for (size_t i = 0; i < ROWS; i++) {
+        const ptxpack_variant *v = &row[i];
         if (strcmp(v->op, op) != 0)
             continue;
         any = true;

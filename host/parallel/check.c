@@ -1,5 +1,7 @@
 /* check.c - what is computed in parallel, and the attention of each part. */
+#define XXH_INLINE_ALL
 #include <string.h>
+#include <xxhash.h>
 
 #include "host/attention/check.h"
 #include "heads.h"
@@ -68,14 +70,6 @@ static ptxpack_status check_starts(const ptxpack_attention_parallel_desc *desc, 
     return PTXPACK_OK;
 }
 
-static uint32_t digest_of(const int32_t *starts, int32_t count)
-{
-    uint32_t digest = 2166136261u; /* FNV-1a, of words */
-    for (int32_t i = 0; i < count; i++)
-        digest = (digest ^ (uint32_t)starts[i]) * 16777619u;
-    return digest;
-}
-
 ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int32_t ranks, parallel_whole *out,
                                 char line[PLAN_LINE])
 {
@@ -116,7 +110,7 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
             out->problem.way = PTXPACK_PARALLEL_GATHER;
         out->problem.starts = desc->starts;
         out->problem.sequences = d->batch;
-        out->starts_digest = digest_of(desc->starts, d->batch + 1);
+        out->starts_digest = XXH32(desc->starts, ((size_t)d->batch + 1) * sizeof *desc->starts, 0);
         if (out->problem.right > 0 || (out->problem.right < 0 && out->problem.left >= 0))
             return refuse(line, "window_right is %d; with packed rows it must be 0", (int)d->window_right);
     }
