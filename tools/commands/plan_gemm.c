@@ -193,11 +193,6 @@ static void report_problem(plan *p)
         "{groups}{added}");
 }
 
-static bool is_rows_by_tma(const ptxpack_variant *row)
-{
-    return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
-}
-
 /* The k of a box, 128 bytes of a column, and that of a stage, a block of k. */
 static int64_t rows_tma_box_k(const ptxpack_variant *row)
 {
@@ -208,6 +203,11 @@ static int64_t rows_tma_block_k(const ptxpack_variant *row)
 {
     return rows_tma_box_k(row) * ptxpack_variant_parameter(row, "K_BOXES", 1) *
            (ptxpack_variant_parameter(row, "WARPS", 1) / ptxpack_variant_parameter(row, "WARPS_N", 1));
+}
+
+static bool is_rows_by_tma(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
 }
 
 static void report_tiles(plan *p)
