@@ -126,6 +126,10 @@ TEST(experts_are_counted)
     assert_non_null(line);
     assert_int_equal(sscanf(line, " | prefill | 1 | 20 | %*f | %*f | %*f | %lf |", &prompt), 1);
     assert_true(prompt == 5);
+    settings.json = true;
+    work.batches.count = 0;
+    assert_int_equal(run(), COMMAND_OK);
+    assert_has("\"experts\": 5\n");
 }
 
 RUN_TESTS(NULL, NULL)
