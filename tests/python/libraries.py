@@ -44,7 +44,7 @@ class Libraries(unittest.TestCase):
         FakeTensor.stride = lambda self: self.strides
 
         def empty(shape, dtype, device):
-            return FakeTensor("f32" if dtype == "float32" else "f16", shape)
+            return FakeTensor({"float32": "f32", "int32": "s32"}.get(dtype, "f16"), shape)
 
         class Context:
             def __init__(self, what):
@@ -64,6 +64,10 @@ class Libraries(unittest.TestCase):
         problem.expect(self, o.values(), lse.values())
         if SM >= 80:
             self.decode(FakeTensor, stream)
+        routes = ptxpack.experts_route(FakeTensor("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), 1)
+        self.assertTrue(all(isinstance(array, FakeTensor) for array in routes))
+        driver("cuStreamSynchronize", pointer(stream))
+        self.assertEqual([array.values() for array in routes[:3]], [[0, 1, 1, 1, 2], [1, 0], [1, 0]])
         used.clear()
         ptxpack.attention(*problem.arrays, stream=0)
         ptxpack.attention(*problem.arrays, stream=1)  # PyTorch calls this stream 0
