@@ -210,6 +210,11 @@ static bool is_rows_by_tma(const ptxpack_variant *row)
     return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
 }
 
+static bool is_straight_to_registers(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_groups;
+}
+
 static void report_tiles(plan *p)
 {
     const ptxpack_gemm_desc *d = &p->gemm.desc;
@@ -229,10 +234,11 @@ static void report_tiles(plan *p)
     report_int(r, "shared_bytes", p->row->shared_bytes);
     report_int(r, ".threads", p->row->threads);
     report_int(r, ".blocks_per_sm", p->row->blocks_per_sm);
-    if (plan_method_of(p->row) == &gemm_rows) {
-        report_line(
-            r, "tiles      up to {ROWS} rows, 16 x {TILES} columns; {UNROLL} blocks of 32 k in flight a warp; "
-               "{threads} threads, {blocks_per_sm block} an SM");
+    if (is_straight_to_registers(p->row)) {
+        report_int(r, ".block_k", plan_method_of(p->row) == &gemm_rows_groups ? 64 : 32);
+        report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns; {UNROLL} blocks of {block_k} k in "
+                       "flight a warp; "
+                       "{threads} threads, {blocks_per_sm block} an SM");
         return;
     }
     if (is_rows_by_tma(p->row)) {
@@ -308,7 +314,7 @@ static int report_layouts(plan *p)
 {
     const void *layout;
     void       *own;
-    if (plan_method_of(p->row) == &gemm_rows || is_rows_by_tma(p->row))
+    if (is_straight_to_registers(p->row) || is_rows_by_tma(p->row))
         return COMMAND_OK; /* a lane loads what it multiplies, or TMA does, rows of 128 bytes: there are none */
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
