@@ -132,4 +132,22 @@ TEST(experts_are_counted)
     assert_has("\"experts\": 5\n");
 }
 
+/* Few rows of each expert, whose codes are multiplied, and many, for which all of them become 16 bits before. */
+TEST(experts_of_e4m3)
+{
+    model_shape mixed = tiny;
+    mixed.hidden = 128;
+    mixed.experts = 2;
+    mixed.top_k = 1;
+    work.shape = &mixed;
+    work.batches.count = 1;
+    work.prompts = (bench_list){.count = 2, .value = {20, 140}};
+    settings.weights = PTXPACK_E4M3;
+    assert_int_equal(run(), COMMAND_OK);
+    assert_has("tiny, bf16, weights of layers e4m3, pages of 64, seed 7\n");
+    assert_has("\n| decode | 1 | 70 | ");
+    assert_has("\n| prefill | 1 | 20 | ");
+    assert_has("\n| prefill | 1 | 140 | ");
+}
+
 RUN_TESTS(NULL, NULL)

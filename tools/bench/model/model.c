@@ -7,8 +7,8 @@
  *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
  * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
  *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
- * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone are those of 16 bits: what a
- *            model takes besides is, among the rest, making these of its weights in each layer */
+ * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone are those of 16 bits, if the model makes these of
+ *            its weights in each layer, which it takes besides; those of experts with few rows each are of e4m3, as its own */
 #include "model.h"
 
 #include <stdarg.h>
@@ -25,6 +25,7 @@
 enum {
     PAGE_ROWS = 64,
     REST_US = 20000,
+    CHUNK = 2048 /* tokens of a prompt at once, where decoding is timed */,
     PRODUCTS = 5 /* of a layer */
 };
 
@@ -160,11 +161,12 @@ static int most_of(const bench_list *list)
 static void load(bench *b)
 {
     const model_work *w = b->work;
-    int               length = most_of(&w->contexts) + w->steps, prompt = most_of(&w->prompts) + 1;
-    length = length > prompt ? length : prompt;
+    int               length = most_of(&w->contexts) + w->steps, prompt = most_of(&w->prompts);
+    const int         chunk = length < CHUNK ? length : CHUNK;
+    length = length > prompt ? length : prompt + 1;
     int width = (length + PAGE_ROWS - 1) / PAGE_ROWS, batch = w->batches.count != 0 ? most_of(&w->batches) : 1;
     limits room = {.slots = batch,
-                   .chunk = 1,
+                   .chunk = chunk > prompt ? chunk : prompt,
                    .page_rows = PAGE_ROWS,
                    .pages = batch * width,
                    .length = length};
@@ -233,6 +235,7 @@ typedef struct parts {
     ptxpack_attention_plan *attention;
     uint64_t                in, out, roof, workspace[PRODUCTS + 1]; /* the last one is the attention's */
     uint64_t                starts;                                 /* of each expert's rows */
+    bool                    codes; /* their matrices are read as they are, of e4m3 */
 } parts;
 
 static const int weight_of_product[PRODUCTS] = {Q, O, ROUTER, GATE, DOWN};
@@ -258,6 +261,7 @@ static product_shape product_of(const config *c, int index)
 static void open_products(parts *p, int tokens)
 {
     const model *m = &p->b->model;
+    p->codes = m->matrices != 0 && m->config.experts != 0 && !model_widens_experts(&m->config, tokens);
     for (int i = 0; i < PRODUCTS; i++) {
         product_shape     s = product_of(&m->config, i);
         ptxpack_gemm_desc desc = {.size = sizeof desc,
@@ -269,7 +273,10 @@ static void open_products(parts *p, int tokens)
                                   .stride_d = ((s.gated ? s.n / 2 : s.n) + 7) / 8 * 8,
                                   .has_c = s.residual,
                                   .activation = s.gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
-                                  .groups = s.experts};
+                                  .groups = s.experts,
+                                  .dtype_b = s.experts != 0 && p->codes ? m->matrices : (ptxpack_dtype)0,
+                                  .scales = s.experts != 0 && p->codes ? PTXPACK_SCALES_LINES
+                                                                       : PTXPACK_SCALES_TENSOR};
         if (s.n == 0)
             continue;
         try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p->product[i]));
@@ -313,15 +320,19 @@ static void open_attention(parts *p, int tokens)
 static void enqueue_product(const parts *p, size_t index, int layer)
 {
     const model         *m = &p->b->model;
+    const bool           grouped = product_of(&m->config, (int)index).experts != 0;
+    const bool           wide = m->wide != 0 && weight_of_product[index] != ROUTER && !(grouped && p->codes);
+    const model_layer   *from = &m->layers[layer];
     ptxpack_gemm_buffers at = {.size = sizeof at,
                                .alpha = 1,
                                .beta = 1,
                                .a = p->in,
-                               .b = m->wide != 0 ? m->wide : m->layers[layer].part[weight_of_product[index]],
+                               .b = wide ? m->wide : from->part[weight_of_product[index]],
                                .c = p->out,
                                .d = p->out,
                                .workspace = p->workspace[index],
-                               .group_starts = product_of(&m->config, (int)index).experts != 0 ? p->starts : 0};
+                               .scale_b = grouped && p->codes ? from->scale[weight_of_product[index]] : 0,
+                               .group_starts = grouped ? p->starts : 0};
     if (p->product[index] == NULL)
         return;
     try_pack(&m->device, ptxpack_gemm_launch(p->product[index], &at, p->b->gpu->stream));
@@ -462,7 +473,6 @@ static void print_row(const bench *b, const char *what, int batch, int tokens, d
 
 static bool decode_rows(bench *b)
 {
-    enum { CHUNK = 2048 };
     const model_work *w = b->work;
     double            ms[2];
     if (!time_parts(b, 0, ms))
@@ -539,8 +549,6 @@ int bench_model(const bench_settings *s)
                        .roof_bytes = ROOF_BYTES};
     if (work.shape == NULL)
         return COMMAND_USAGE;
-    if (work.shape->experts != 0 && s->weights != 0)
-        return command_fail("bench", "--weights e4m3: matrices of experts are not rounded"), COMMAND_USAGE;
     for (int i = 0; i < s->lengths.count; i++)
         if (s->lengths.value[i] <= STEPS / 2) {
             command_fail("bench", "--seqlen: %d is not above %d", (int)s->lengths.value[i], STEPS / 2);
