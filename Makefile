@@ -35,7 +35,7 @@ sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
 # The model of the example is what `ptxpack bench model` runs; it includes the headers as they are installed.
 MODEL_SRC := $(filter-out %/main.c,$(call sources,tools/examples/llama))
-TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/parallel notation workbench problem problem/hooks bench bench/serving bench/parallel bench/model)) $(MODEL_SRC)
+TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands commands/decoder commands/parallel notation workbench problem problem/hooks bench bench/serving bench/parallel bench/model)) $(MODEL_SRC)
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 NCCL_SRC  := $(call sources,tools/emu/nccl)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC) $(NCCL_SRC),$(call sources,tools/emu/*))

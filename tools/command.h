@@ -9,22 +9,27 @@
 /* Exit statuses. */
 enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 
-/* One row per subcommand: word, function, one-line summary.  tools/cmd_<word>.c defines
+/* One row per subcommand: word, function, one-line summary.  A file of tools/commands defines
  * `int cmd_<function>(int argc, char **argv)`, argv[0] being the word. */
-#define COMMAND_MAP(X)                                                                                \
-    X("info", info, "devices, driver, and which kernel variant would run, and why")                   \
-    X("list", list, "every kernel variant; --resources compiles them and shows what they use")        \
-    X("expand", expand, "a .ptx file with its macros expanded")                                       \
-    X("ptx", ptx, "compile, run and time a .ptx file of your own")                                    \
-    X("nvrtc", nvrtc, "compile, run and time a CUDA C++ file of your own")                            \
-    X("attention", attention, "attention on .npy or random inputs, timed and verified")               \
-    X("gemm", gemm, "D = activation(alpha A B + beta C + bias), timed and verified")                  \
-    X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                              \
-    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline")     \
-    X("profile", profile, "what a kernel executes, per source line and warp, on the emulated driver") \
-    X("bench", bench, "speed of the kernels on this device")                                          \
-    X("cache", cache, "look at, check, trim or clear the kernel cache")                               \
-    X("layout", layout, "evaluate and draw CuTe's layouts")                                           \
+#define COMMAND_MAP(X)                                                                                  \
+    X("info", info, "devices, driver, and which kernel variant would run, and why")                     \
+    X("list", list, "every kernel variant; --resources compiles them and shows what they use")          \
+    X("expand", expand, "a .ptx file with its macros expanded")                                         \
+    X("ptx", ptx, "compile, run and time a .ptx file of your own")                                      \
+    X("nvrtc", nvrtc, "compile, run and time a CUDA C++ file of your own")                              \
+    X("attention", attention, "attention on .npy or random inputs, timed and verified")                 \
+    X("gemm", gemm, "D = activation(alpha A B + beta C + bias), timed and verified")                    \
+    X("norm", norm, "RMSNorm of random rows, timed and verified")                                       \
+    X("gather", gather, "rows of a random table, timed and verified")                                   \
+    X("sampling", sampling, "tokens drawn from random logits, timed and verified")                      \
+    X("experts", experts, "routes of rows to experts and the sum of their results, timed and verified") \
+    X("quantise", quantise, "random rows to e4m3 with scales, or back, timed and verified")             \
+    X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                                \
+    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline")       \
+    X("profile", profile, "what a kernel executes, per source line and warp, on the emulated driver")   \
+    X("bench", bench, "speed of the kernels on this device")                                            \
+    X("cache", cache, "look at, check, trim or clear the kernel cache")                                 \
+    X("layout", layout, "evaluate and draw CuTe's layouts")                                             \
     X("atom", atom, "every matrix multiply and copy instruction; tiled MMAs, wgmma descriptors")
 #define COMMAND_DECLARE(word, function, summary) int cmd_##function(int argc, char **argv);
 COMMAND_MAP(COMMAND_DECLARE)

@@ -42,10 +42,8 @@ static ptxpack_status check_groups(const ptxpack_gemm_desc *d, char *line)
     if (d->order_a != PTXPACK_ROW_MAJOR || d->order_b != PTXPACK_COLUMN_MAJOR)
         return d->order_a != PTXPACK_ROW_MAJOR ? REFUSE("order_a: groups of rows want a row-major A")
                                                : REFUSE("order_b: groups of rows want a column-major B");
-    if (d->dtype_b != 0 && d->dtype_b != d->dtype)
-        return REFUSE("dtype_b: groups of rows want A and B of dtype");
     if (gemm_type(d, GEMM_A) != d->dtype)
-        return REFUSE("dtype_ab: groups of rows want A and B of dtype");
+        return REFUSE("dtype_ab: groups of rows want an A of dtype; dtype_b alone may be PTXPACK_E4M3");
     if (d->has_c)
         return REFUSE("has_c: there is no C with groups of rows");
     if (d->batch_b < 0)
@@ -183,7 +181,8 @@ static ptxpack_status resolve_scale(const ptxpack_gemm_desc *d, const char *name
     *s = (gemm_scale){.line = 1, .optional = optional};
     if (d->scales == PTXPACK_SCALES_BLOCKS)
         s->line = divided_up(d->k, PTXPACK_SCALE_BLOCK);
-    const int64_t count = optional ? 1 : lines * s->line, matrices = optional || shared ? 1 : g->batch;
+    const int64_t count = optional ? 1 : lines * s->line,
+                  matrices = optional || shared ? 1 : gemm_matrices(g, matrix);
     s->batch = matrices > 1 ? count : 0;
     s->bytes = (uint64_t)matrices * (uint64_t)count * sizeof(float);
     return check_span(name, (double)matrices * (double)count, line);

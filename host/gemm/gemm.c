@@ -44,17 +44,23 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
     return ptxpack_gemm_resolve((const ptxpack_gemm_desc *)desc, (gemm_geometry *)geometry, line);
 }
 
-static bool is_of_groups(const ptxpack_variant *row)
+bool gemm_is_of_groups(const ptxpack_variant *row)
 {
     const plan_method *method = plan_method_of(row);
-    return method == &gemm_wgmma_groups || method == &gemm_mma_groups;
+    return method == &gemm_wgmma_groups || method == &gemm_mma_groups || method == &gemm_rows_groups;
+}
+
+bool gemm_takes_b_alone(const ptxpack_variant *row)
+{
+    const plan_method *method = plan_method_of(row);
+    return method == &gemm_rows_e4m3 || method == &gemm_rows_groups;
 }
 
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
-    return plan_row_takes(row, gemm_type(d, GEMM_A)) && is_of_groups(row) == (d->groups > 0) &&
-           (plan_method_of(row) == &gemm_rows_e4m3) == gemm_b_alone(d);
+    return plan_row_takes(row, gemm_type(d, GEMM_A)) && gemm_is_of_groups(row) == (d->groups > 0) &&
+           gemm_takes_b_alone(row) == gemm_b_alone(d);
 }
 
 static void describe(const void *desc, char *text, size_t size)
@@ -112,10 +118,10 @@ enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8, SCALE_KINDS = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    const bool     groups = is_of_groups(row);
+    const bool     groups = gemm_is_of_groups(row);
     const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
     const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool     b_alone = plan_method_of(row) == &gemm_rows_e4m3;
+    const bool     b_alone = gemm_takes_b_alone(row);
     const bool     rows = b_alone || plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
     const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
     const unsigned taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
@@ -176,10 +182,10 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
-static const plan_method *const methods[] = {&gemm_rows_tma,  &gemm_rows,         &gemm_wgmma,
-                                             &gemm_wgmma_fit, &gemm_wgmma_parts,  &gemm_wgmma_fp8,
-                                             &gemm_rows_e4m3, &gemm_wgmma_groups, &gemm_mma,
-                                             &gemm_mma_groups};
+static const plan_method *const methods[] = {&gemm_rows_tma,   &gemm_rows,         &gemm_wgmma,
+                                             &gemm_wgmma_fit,  &gemm_wgmma_parts,  &gemm_wgmma_fp8,
+                                             &gemm_rows_e4m3,  &gemm_wgmma_groups, &gemm_mma,
+                                             &gemm_mma_groups, &gemm_rows_groups};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

@@ -7,8 +7,8 @@
  * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
  * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
  * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), few rows of 16 bits and a B of e4m3 by ptx/gemm/rows_e4m3.ptx (sm_90),
- * and the products of groups of rows by ptx/gemm/wgmma_groups.ptx (sm_90a) and ptx/gemm/mma_groups.ptx (from sm_75 on).  C11 and
- * C++; this header needs no CUDA header. */
+ * and the products of groups of rows by ptx/gemm/wgmma_groups.ptx (sm_90a) and ptx/gemm/mma_groups.ptx (from sm_75 on), with a B of e4m3
+ * by ptx/gemm/rows_groups_e4m3.ptx (from sm_80 on), which is for few rows a group and takes any number.  C11 and C++; this header needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>
@@ -39,7 +39,8 @@ typedef enum ptxpack_activation {
  *   PTXPACK_SCALES_BLOCKS   scale_a[row][i / 128], scale_b[column / 128][i / 128]; of each matrix there are
  *                           m x (k / 128, rounded up), and n / 128 times k / 128, both rounded up
  * An A of 16 bits has none.  quantise.h makes e4m3 with scales of lines, and of blocks those of A.
- * In a batch the scales of a matrix follow those of the matrix before, and an A or a B of all products has scales once.
+ * In a batch, and with groups, the scales of a matrix follow those of the matrix before, of PTXPACK_SCALES_TENSOR there is one for all of
+ * them, and an A or a B of all products has scales once.
  * Tensor cores keep only 13 bits after the point of a sum of e4m3: the sums of each 128 of k are added in f32. */
 typedef enum ptxpack_gemm_scales {
     PTXPACK_SCALES_TENSOR,
@@ -70,11 +71,12 @@ typedef struct ptxpack_gemm_desc {
     /* 0, or the number of products whose rows of A and D follow one another, each with a B of its own, as the experts of a
      * mixture have: m is the capacity, the rows of all of them together, and each launch reads on the device which rows are
      * whose (ptxpack_gemm_buffers.group_starts).  B is `groups` matrices, batch_b elements apart (0: packed), and with a bias
-     * there are groups x n values.  This takes a row-major A, a column-major B, A and B of dtype, a batch of 1 and no C. */
+     * there are groups x n values.  This takes a row-major A of dtype, a column-major B of dtype or dtype_b, a batch of 1 and no C. */
     int32_t groups; /* up to PTXPACK_GEMM_GROUPS */
     /* Of B alone; 0: as dtype_ab.  PTXPACK_E4M3 with a dtype_ab of 0 or dtype: A has 16 bits, as decoding with quantised weights wants
      * it, whose time is that of reading B.  (dtype_ab always meant A, too.)  It needs up to 32 rows of one row-major A, a
-     * column-major B, an n that is a multiple of 8, and a k that is one of 128, above 0. */
+     * column-major B, an n that is a multiple of 8, and a k that is one of 128, above 0; with groups any number of rows, an n that
+     * is a multiple of 8, and a k that is one of 16. */
     ptxpack_dtype dtype_b;
 } ptxpack_gemm_desc;
 enum { PTXPACK_GEMM_GROUPS = 1 << 20 };

@@ -2,7 +2,7 @@
  *
  * mma.c has the methods of the rows of ptx/gemm/mma.ptx and mma_groups.ptx, wgmma.c those of ptx/gemm/wgmma.ptx,
  * wgmma_parts.ptx, wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, rows_e4m3.ptx and rows.ptx,
- * which come first: for few rows. */
+ * which come first: for few rows.  rows_groups.c has that of rows_groups_e4m3.ptx, for groups of rows with a B of e4m3. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
@@ -21,6 +21,7 @@ typedef union gemm_arguments {
     gemm_rows_arguments         rows;
     gemm_rows_tma_arguments     rows_tma;
     gemm_rows_e4m3_arguments    rows_e4m3;
+    gemm_rows_groups_arguments  rows_groups;
 } gemm_arguments;
 
 struct ptxpack_gemm_plan {
@@ -32,7 +33,8 @@ struct ptxpack_gemm_plan {
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
 extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fit, gemm_wgmma_parts, gemm_wgmma_fp8, gemm_rows,
     gemm_rows_tma, gemm_rows_e4m3;
-extern const plan_method gemm_mma_groups, gemm_wgmma_groups; /* of products of groups of rows */
+extern const plan_method gemm_mma_groups, gemm_wgmma_groups,
+    gemm_rows_groups; /* of products of groups of rows */
 extern const plan_struct gemm_desc_struct;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
@@ -57,6 +59,10 @@ extern const uint16_t gemm_groups_corners[GEMM_GROUPS_CORNERS];
 /* How many tiles of `height` rows groups with `rows` rows in all have: at most, and where sizes are as they come. */
 double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height);
 double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height);
+
+/* Whether a row is of one of the methods of groups; whether it takes an A of 16 bits and a B of e4m3. */
+bool gemm_is_of_groups(const ptxpack_variant *row);
+bool gemm_takes_b_alone(const ptxpack_variant *row);
 
 /* Whether a row of ptx/gemm/wgmma.ptx has SwiGLU: 128 columns of the tile are 64 of D, a box, and one block sums them. */
 bool gemm_wgmma_gates(const ptxpack_variant *row);

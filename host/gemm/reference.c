@@ -108,23 +108,21 @@ static double row_scale(const gemm_reference *r, int32_t batch, int64_t row, int
     return (double)(s->optional ? scales[0] : scales[row * s->line + (s->line > 1 ? block : 0)]);
 }
 
-/* Of a column of B, unless its scales are of blocks. */
-static double column_scale(const gemm_reference *r, int32_t batch, int64_t column)
+/* Of a column of a B, unless its scales are of blocks. */
+static double column_scale(const gemm_reference *r, int32_t b, int64_t column)
 {
     const gemm_scale *s = &r->geometry.scale[GEMM_B];
     const float      *scales = r->inputs.scale_b;
     if (s->bytes == 0 || scales == NULL || r->desc.scales == PTXPACK_SCALES_BLOCKS)
         return 1;
-    return (
-        double)scales[matrix_of(&r->geometry.matrix[GEMM_B], batch) * s->batch + (s->optional ? 0 : column)];
+    return (double)scales[b * s->batch + (s->optional ? 0 : column)];
 }
 
-/* Of a block of B. */
-static double block_scale(const gemm_reference *r, int32_t batch, int64_t column, int64_t block)
+/* Of a block of a B. */
+static double block_scale(const gemm_reference *r, int32_t b, int64_t column, int64_t block)
 {
     const gemm_scale *s = &r->geometry.scale[GEMM_B];
-    return (double)r->inputs.scale_b[matrix_of(&r->geometry.matrix[GEMM_B], batch) * s->batch +
-                                     column / PTXPACK_SCALE_BLOCK * s->line + block];
+    return (double)r->inputs.scale_b[b * s->batch + column / PTXPACK_SCALE_BLOCK * s->line + block];
 }
 
 /* ---- the epilogue ----------------------------------------------------------------------------------- */
@@ -159,7 +157,7 @@ static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t col
                        double magnitude, double cut)
 {
     const ptxpack_gemm_desc *d = &r->desc;
-    double factor = r->inputs.alpha * column_scale(r, row->batch, column), product = factor * sum;
+    double factor = r->inputs.alpha * column_scale(r, b_of(r, row), column), product = factor * sum;
     double terms = fabs(factor) * magnitude, value = product;
     double error = fabs(factor) * cut + terms * ((double)d->k / 4 + 2) * 0x1p-23;
     if (d->has_c) {
@@ -268,14 +266,14 @@ static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, 
 }
 
 /* The same times the scales of B's blocks from `column` on. */
-static const double *scale_rows(const gemm_reference *r, int32_t batch, int64_t column, const double *a,
+static const double *scale_rows(const gemm_reference *r, int32_t of_b, int64_t column, const double *a,
                                 double *scaled)
 {
     const size_t k = (size_t)r->desc.k;
     if (r->desc.scales != PTXPACK_SCALES_BLOCKS)
         return a;
     for (size_t j = 0; j < k && column % PTXPACK_SCALE_BLOCK == 0; j++) {
-        const double scale = block_scale(r, batch, column, (int64_t)j / PTXPACK_SCALE_BLOCK);
+        const double scale = block_scale(r, of_b, column, (int64_t)j / PTXPACK_SCALE_BLOCK);
         for (size_t i = 0; i < GROUP; i++)
             scaled[i * k + j] = a[i * k + j] * scale;
     }
@@ -294,7 +292,7 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     take_rows(r, rows, count, a);
     for (size_t panel = 0; panel < r->panels; panel++) {
         panel_sum     sum[GROUP], magnitude[GROUP], cut[GROUP] = {{0}};
-        const double *scaled = scale_rows(r, rows[0].batch, (int64_t)(panel * PANEL), a, a + GROUP * k);
+        const double *scaled = scale_rows(r, b_of(r, rows), (int64_t)(panel * PANEL), a, a + GROUP * k);
         const float  *b = r->b + (matrix * r->panels + panel) * k * PANEL;
         if (gemm_type(&r->desc, GEMM_A) == PTXPACK_E4M3) /* and B */
             multiply_e4m3(scaled, b, k, sum, magnitude, cut);

@@ -1,6 +1,8 @@
 /* inspect.c - the steps of a plan, one at a time. */
 #include "inspect.h"
 
+#include <stdlib.h>
+
 ptxpack_status plan_survey_of(const plan_op *op, const ptxpack *handle, const ptxpack_device_caps *caps,
                               const void *desc, plan_survey *out)
 {
@@ -44,6 +46,25 @@ double plan_row_cost(const plan_op *op, const ptxpack *handle, const ptxpack_dev
     return plan_resolve(op, handle, caps, desc, &geometry, &problem, line) == PTXPACK_OK
                ? plan_method_of(row)->cost(&problem, row)
                : 0;
+}
+
+ptxpack_status plan_row_fill(const plan_op *op, const ptxpack_device_caps *caps, int sm_count, const void *desc,
+                             const ptxpack_variant *row, void *plan)
+{
+    plan_problem   problem;
+    char           line[PLAN_LINE];
+    const void    *layout;
+    void          *own = NULL;
+    ptxpack_status status = plan_resolve(op, NULL, NULL, desc, (char *)plan + op->geometry_at, &problem, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    problem.caps = *caps;
+    problem.sm_count = sm_count;
+    status = plan_layout(row, &layout, &own);
+    if (status == PTXPACK_OK)
+        status = plan_method_of(row)->fill(&problem, row, layout, (plan_head *)plan);
+    free(own);
+    return status;
 }
 
 size_t plan_row_symbols(const ptxpack_variant *row, const void *desc,

@@ -21,6 +21,10 @@ const char *plan_row_refusal(const plan_op *op, const ptxpack *handle, const ptx
 /* What the row would cost; the descriptor is right. */
 double plan_row_cost(const plan_op *op, const ptxpack *handle, const ptxpack_device_caps *caps,
                      const void *desc, const ptxpack_variant *row);
+/* What a plan for the row has before it is loaded: grid, workspace and arguments without tensor maps, for a GPU of so many SMs.
+ * *plan is op->plan_bytes of zeros.  The codes of method->fill, with a line in ptxpack_detail(NULL) */
+ptxpack_status plan_row_fill(const plan_op *op, const ptxpack_device_caps *caps, int sm_count, const void *desc,
+                             const ptxpack_variant *row, void *plan);
 /* The symbols of the build; 0 with a line in ptxpack_detail(NULL). */
 size_t plan_row_symbols(const ptxpack_variant *row, const void *desc,
                         ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);

@@ -1,4 +1,4 @@
-/* gemm_groups.c - products of groups of rows against the double-precision reference: sizes as they come, no rows at all, all of
+/* gemm_groups.c - products of groups of rows, of 16 bits or with a B of e4m3, against the double-precision reference: sizes as they come, no rows at all, all of
  * them in one group, more groups than a step of the search takes; then a captured graph with other sizes.  A kernel writes
  * the starts, which ends before the product begins to work, not before it starts.
  *
@@ -17,6 +17,9 @@
 /* Of a round: the graph's has the next kind. */
 typedef enum sizes_kind { MIXED, ALL_IN_ONE, NONE, FEW, KINDS } sizes_kind;
 
+/* Elements of B: 16 bits, or e4m3 with scales. */
+typedef enum of_b { WORDS, E4M3_TENSOR, E4M3_LINES, E4M3_BLOCKS } of_b;
+
 typedef struct groups_case {
     const char        *name;
     int32_t            groups, m, n, k;
@@ -24,18 +27,26 @@ typedef struct groups_case {
     bool               has_bias;
     ptxpack_activation activation;
     bool               quick;
+    of_b               b;
 } groups_case;
 
 /* Some tiles of 256 columns are partial.  660 rows are more rows of tiles than are worked on together; a block takes several
- * tiles.  What has 43 columns only ptx/gemm/mma_groups.ptx takes. */
+ * tiles.  What has 43 columns only ptx/gemm/mma_groups.ptx takes.  Of e4m3: blocks of scales that are not whole, and k that ends
+ * within a block of 64; more k than warps have in flight. */
 static const groups_case cases[] = {
-    {"mixed", 7, 300, 272, 72, MIXED, false, PTXPACK_ACTIVATION_NONE, true},
-    {"swiglu", 5, 260, 288, 72, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true},
-    {"tall", 3, 660, 136, 40, ALL_IN_ONE, true, PTXPACK_ACTIVATION_GELU, false},
-    {"many", 300, 150, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true},
-    {"none", 4, 90, 72, 200, NONE, false, PTXPACK_ACTIVATION_SILU, false},
-    {"ragged", 4, 40, 43, 33, MIXED, true, PTXPACK_ACTIVATION_NONE, true},
-    {"single", 1, 70, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false},
+    {"mixed", 7, 300, 272, 72, MIXED, false, PTXPACK_ACTIVATION_NONE, true, WORDS},
+    {"swiglu", 5, 260, 288, 72, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true, WORDS},
+    {"tall", 3, 660, 136, 40, ALL_IN_ONE, true, PTXPACK_ACTIVATION_GELU, false, WORDS},
+    {"many", 300, 150, 64, 24, FEW, true, PTXPACK_ACTIVATION_RELU, true, WORDS},
+    {"none", 4, 90, 72, 200, NONE, false, PTXPACK_ACTIVATION_SILU, false, WORDS},
+    {"ragged", 4, 40, 43, 33, MIXED, true, PTXPACK_ACTIVATION_NONE, true, WORDS},
+    {"single", 1, 70, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false, WORDS},
+    {"e4m3-blocks", 5, 90, 272, 208, MIXED, true, PTXPACK_ACTIVATION_NONE, true, E4M3_BLOCKS},
+    {"e4m3-long", 2, 20, 144, 1168, ALL_IN_ONE, false, PTXPACK_ACTIVATION_GELU, false, E4M3_BLOCKS},
+    {"e4m3-swiglu", 6, 70, 160, 400, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true, E4M3_LINES},
+    {"e4m3-many", 300, 150, 64, 32, FEW, true, PTXPACK_ACTIVATION_RELU, true, E4M3_TENSOR},
+    {"e4m3-none", 4, 40, 72, 64, NONE, false, PTXPACK_ACTIVATION_SILU, false, E4M3_LINES},
+    {"e4m3-single", 1, 40, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false, E4M3_TENSOR},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -60,14 +71,16 @@ static ptxpack_gemm_desc desc_of(const groups_case *g, ptxpack_dtype dtype)
                            .stride_b = rounded_up(g->k) + 16,
                            .has_bias = g->has_bias,
                            .activation = g->activation,
-                           .groups = g->groups};
+                           .scales = (ptxpack_gemm_scales)(g->b == WORDS ? 0 : g->b - E4M3_TENSOR),
+                           .groups = g->groups,
+                           .dtype_b = g->b == WORDS ? (ptxpack_dtype)0 : PTXPACK_E4M3};
     d.stride_d = rounded_up(gemm_columns(&d)) + 8;
-    d.batch_b = d.n * d.stride_b + 24;
+    d.batch_b = d.n * d.stride_b + (g->b == WORDS ? 24 : 48);
     return d;
 }
 
 /* ---- data --------------------------------------------------------------------------------------------- */
-enum { A, B, BIAS, TABLE /* a row: the starts */, IDS, STARTS, D, REGIONS };
+enum { A, B, SCALES, BIAS, TABLE /* a row: the starts */, IDS, STARTS, D, REGIONS };
 
 typedef struct groups_run {
     ptxpack_gemm_desc      desc;
@@ -121,12 +134,15 @@ static void draw_a(groups_run *r, random_state *random)
 static void draw_b(groups_run *r, random_state *random)
 {
     const gemm_matrix *b = &r->geometry.matrix[GEMM_B];
-    uint16_t          *to = (uint16_t *)check_region_fill(&r->region[B]);
+    char              *to = (char *)check_region_fill(&r->region[B]);
     for (int32_t g = 0; g < r->desc.groups; g++)
         for (int64_t line = 0; line < b->lines && b->length > 0; line++)
-            random_normal(random, r->desc.dtype, to + g * b->batch + line * b->stride, (size_t)b->length);
+            random_normal(random, gemm_type(&r->desc, GEMM_B),
+                          to + (g * b->batch + line * b->stride) * b->element, (size_t)b->length);
+    random_scales(random, (float *)check_region_fill(&r->region[SCALES]),
+                  r->region[SCALES].bytes / sizeof(float));
     random_normal(random, r->desc.dtype, check_region_fill(&r->region[BIAS]),
-                  r->region[BIAS].bytes / sizeof *to);
+                  r->region[BIAS].bytes / sizeof(uint16_t));
 }
 
 /* Columns of the table, of 16 bits. */
@@ -142,6 +158,7 @@ static bool make_run(groups_run *r, const groups_case *g, ptxpack_dtype dtype, r
     snprintf(r->line, sizeof r->line, "no memory");
     if (!check_region_make(&r->region[A], m[GEMM_A].bytes, true) ||
         !check_region_make(&r->region[B], m[GEMM_B].bytes, true) ||
+        !check_region_make(&r->region[SCALES], r->geometry.scale[GEMM_B].bytes, true) ||
         !check_region_make(&r->region[BIAS], r->geometry.bias_bytes, true) ||
         !check_region_make(&r->region[TABLE], sizeof(uint16_t) * (size_t)columns_of(r), true) ||
         !check_region_make(&r->region[IDS], sizeof(int32_t), true) ||
@@ -200,6 +217,7 @@ static bool enqueue(check *c, const groups_run *r)
                                       .d = check_region_at(&r->region[D]),
                                       .bias = check_region_at(&r->region[BIAS]),
                                       .launch = PTXPACK_LAUNCH_OVERLAP,
+                                      .scale_b = check_region_at(&r->region[SCALES]),
                                       .group_starts = check_region_at(&r->region[STARTS])};
     return device_status(&c->gpu, ptxpack_gather(r->gather, &g, c->gpu.stream)) &&
            device_status(&c->gpu, ptxpack_gemm_launch(r->plan, &b, c->gpu.stream));
@@ -231,6 +249,7 @@ static bool refer(groups_run *r)
                                 .b = check_region_fill(&r->region[B]),
                                 .bias = check_region_fill(&r->region[BIAS]),
                                 .alpha = alpha,
+                                .scale_b = (const float *)check_region_fill(&r->region[SCALES]),
                                 .group_starts = starts_of(r)};
     for (int32_t i = 0; i < r->rows; i++)
         r->row[i] = (gemm_row){0, i};
@@ -312,12 +331,6 @@ static void run_case(check *c, const groups_case *g, const ptxpack_variant *row,
     free_run(c, &r);
 }
 
-static bool is_of_groups(const ptxpack_variant *row)
-{
-    const plan_method *method = plan_method_of(row);
-    return method == &gemm_wgmma_groups || method == &gemm_mma_groups;
-}
-
 /* On the emulated driver each case has one type, unless a row has only the other one. */
 void check_gemm_groups(check *c)
 {
@@ -330,7 +343,8 @@ void check_gemm_groups(check *c)
             char                name[160];
             const bool both = plan_row_takes(&rows[i], PTXPACK_F16) && plan_row_takes(&rows[i], PTXPACK_BF16);
             name_case(g, dtype, rows[i].id, name);
-            if (check_row_runs(c, &rows[i], "gemm", dtype) && is_of_groups(&rows[i]) &&
+            if (check_row_runs(c, &rows[i], "gemm", dtype) && gemm_is_of_groups(&rows[i]) &&
+                gemm_takes_b_alone(&rows[i]) == (g->b != WORDS) &&
                 (!c->brief || !both || (i + k / 2) % 2 == k % 2) && check_case_runs(c, name, g->quick))
                 run_case(c, g, &rows[i], dtype, name, random_start(c->seed + (uint64_t)k));
         }

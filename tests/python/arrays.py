@@ -2,6 +2,7 @@
 references in Python's doubles: what the tests of the Python module share."""
 import contextlib
 import ctypes
+import functools
 import itertools
 import math
 import os
@@ -38,6 +39,11 @@ def e4m3_value(code):
 E4M3 = [e4m3_value(code) for code in range(256)]
 
 
+@functools.lru_cache(maxsize=4096)
+def nearest_e4m3(size):
+    return min(range(127), key=lambda code: (abs(E4M3[code] - size), code & 1))
+
+
 def bf16_bits(value):
     bits, = struct.unpack("<I", struct.pack("<f", value))
     return bits >> 16 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16
@@ -51,7 +57,7 @@ def encode(kind, values):
     if kind in ("bf16", "u16"):
         return struct.pack("<%dH" % len(values), *map(bf16_bits, values))
     if kind in ("e4m3", "u8"):
-        nearest = [min(range(127), key=lambda code: abs(E4M3[code] - abs(x))) for x in values]
+        nearest = [nearest_e4m3(abs(x)) for x in values]
         return bytes(code | (128 if x < 0 else 0) for code, x in zip(nearest, values))
     return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d", "s32": "i", "s8": "b"}[kind]), *values)
 

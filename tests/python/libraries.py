@@ -3,6 +3,7 @@ with structures that are laid out as the C compiler does."""
 import ctypes
 import math
 import os
+import random
 import sys
 import types
 import unittest
@@ -43,7 +44,7 @@ class Libraries(unittest.TestCase):
         FakeTensor.stride = lambda self: self.strides
 
         def empty(shape, dtype, device):
-            return FakeTensor("f32" if dtype == "float32" else "f16", shape)
+            return FakeTensor({"float32": "f32", "int32": "s32"}.get(dtype, "f16"), shape)
 
         class Context:
             def __init__(self, what):
@@ -63,6 +64,10 @@ class Libraries(unittest.TestCase):
         problem.expect(self, o.values(), lse.values())
         if SM >= 80:
             self.decode(FakeTensor, stream)
+        routes = ptxpack.experts_route(FakeTensor("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), 1)
+        self.assertTrue(all(isinstance(array, FakeTensor) for array in routes))
+        driver("cuStreamSynchronize", pointer(stream))
+        self.assertEqual([array.values() for array in routes[:3]], [[0, 1, 1, 1, 2], [1, 0], [1, 0]])
         used.clear()
         ptxpack.attention(*problem.arrays, stream=0)
         ptxpack.attention(*problem.arrays, stream=1)  # PyTorch calls this stream 0
@@ -114,7 +119,7 @@ class Libraries(unittest.TestCase):
             def __init__(self, what):
                 used.append(what)
             __enter__ = __exit__ = lambda *_: None
-        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16",
+        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16", int32="s32", uint8="u8",
                         empty=lambda shape, dtype: FakeArray(dtype, shape),
                         empty_like=lambda x, dtype: FakeArray(dtype, x.shape))
         cupy.cuda = types.SimpleNamespace(Device=Context, ExternalStream=Context,
@@ -127,6 +132,11 @@ class Libraries(unittest.TestCase):
         problem.expect(self, o.values(), lse.values())
         if SM >= 80:
             self.decode(FakeArray, stream)
+        logits, x = FakeArray("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), FakeArray("f16", (1, 16), [448] * 16)
+        made = *ptxpack.experts_route(logits, 1), *ptxpack.quantise(x)
+        self.assertTrue(all(isinstance(array, FakeArray) for array in made))
+        driver("cuStreamSynchronize", pointer(stream))
+        self.assertEqual([array.values() for array in made[1:3] + made[4:]], [[1, 0], [1, 0], [448] * 16, [1]])
         self.assertNotIn(1, used)
         ptxpack.attention(*problem.arrays, stream=1)
         self.assertIn(1, used)
@@ -162,6 +172,13 @@ STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps"
               "ptxpack_attention_parallel_buffers": ptxpack.library._ParallelBuffers,
               "ptxpack_parallel_decode_buffers": ptxpack.library._DecodeBuffers,
               "ptxpack_gemm_desc": ptxpack.library._GemmDesc, "ptxpack_gemm_buffers": ptxpack.library._GemmBuffers,
+              "ptxpack_experts_route_desc": ptxpack.library._RouteDesc,
+              "ptxpack_experts_route_buffers": ptxpack.library._RouteBuffers,
+              "ptxpack_experts_combine_desc": ptxpack.library._CombineDesc,
+              "ptxpack_experts_combine_buffers": ptxpack.library._CombineBuffers,
+              "ptxpack_gather_desc": ptxpack.library._GatherDesc, "ptxpack_gather_buffers": ptxpack.library._GatherBuffers,
+              "ptxpack_quantise_desc": ptxpack.library._QuantiseDesc,
+              "ptxpack_quantise_buffers": ptxpack.library._QuantiseBuffers,
               "ptxpack_symbol": ptxpack.library._Symbol, "ptxpack_source": ptxpack.library._Source,
               "ptxpack_program_info": ptxpack.library._ProgramInfo, "ptxpack_resources": ptxpack.library._Resources,
               "ptxpack_function_info": ptxpack.library._FunctionInfo}
@@ -224,6 +241,20 @@ class Bytes(unittest.TestCase):
         problem.inputs[1:] = [cache.values() for cache in caches]
         problem.expect(self, values_of(o), descales=(1.0, scale, scale), unit=2.0**-9)
 
+    def test_append_alone(self):
+        """The codes nearest to x / descale, with descales of all shapes; all other rows stay."""
+        rng = random.Random(5)
+        new = [Interface("f16", (1, 2, 2, 32), [rng.gauss(0, 1) for _ in range(128)]) for _ in "kv"]
+        for kind, form, more in (("s8", Interface, {}), ("e4m3", Lender, {}), ("u8", Interface, {"kv_dtype": "e4m3"})):
+            for of, factors in (((1,), [1 / 32]), ((2,), [1 / 32, 1 / 64]), ((1, 2), [1 / 16, 1 / 32])):
+                caches, descale = [form(kind, (1, 9, 2, 32)) for _ in "kv"], Interface("f32", of, factors)
+                ptxpack.attention_append(*new, *caches, 7, k_descale=descale, v_descale=descale, **more)
+                driver("cuCtxSynchronize")
+                for cache, rows in zip(caches, new):
+                    numbers = [x / factors[at // 32 % 2 % len(factors)] for at, x in enumerate(rows.values())]
+                    codes = Interface(kind, (128,), [max(-128, min(127, round(x))) for x in numbers] if kind == "s8" else numbers)
+                    self.assertEqual(cache.values(), [0] * 320 + codes.values() + [0] * 128)
+
     def test_refusals(self):
         keys, heads = (1, 21, 2, 32), (1, 2)
         arrays, k = Problem("f16", (1, 9, 2, 32), keys).arrays, Interface("s8", keys)
@@ -234,6 +265,14 @@ class Bytes(unittest.TestCase):
         self.refused("q_descale is for q of e4m3", arrays[0], k, k, q_descale=Interface("f32", heads))
         self.refused("k_descale must be f32", arrays[0], k, k, k_descale=Interface("f32", (3,)))
         self.refused("must be as many", arrays[0], k, k, k_descale=Interface("f32", (2,)), v_descale=Interface("f32", (1,)))
+        new, one = [Interface("f16", (1, 2, 2, 32))] * 2, Interface("f32", (1,))
+        for pattern, caches, options in (
+                ("k_descale and v_descale are for k and v of e4m3 or int8, and k is f16", arrays[1:], {"k_descale": one}),
+                ("k_descale must be f32", [Interface("s8", keys) for _ in "kv"], {"k_descale": Interface("f32", (3,))}),
+                ("must be as many", [Interface("s8", keys) for _ in "kv"], {"k_descale": one, "v_descale": Interface("f32", (2,))}),
+                ("k and v are of types s8 and f16", [Interface("s8", keys), arrays[2]], {})):
+            with self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
+                ptxpack.attention_append(*new, *caches, 7, **options)
 
 
 class Structures(unittest.TestCase):

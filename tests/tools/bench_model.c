@@ -13,7 +13,7 @@
 #define BEFORE_EACH open_bench
 #define AFTER_EACH  close_bench
 
-static const model_shape tiny = {"tiny", 2, 64, 128, 100, 4, 2, 64, 10000, true, false};
+static const model_shape tiny = {"tiny", 2, 64, 128, 100, 4, 2, 64, 10000, true, false, 0, 0, false};
 static device            target;
 static bench_settings    settings;
 static model_work        work;
@@ -101,6 +101,53 @@ TEST(weights_of_e4m3)
     assert_has("tiny, bf16, weights of layers e4m3, pages of 64, seed 7\n");
     assert_has("\n| decode | 3 | 70 | ");
     assert_has("\n| prefill | 1 | 40 | "); /* more than products of e4m3 take */
+}
+
+/* Two of five experts each: of a layer one sequence reads 2, three read 2 to 5. */
+TEST(experts_are_counted)
+{
+    model_shape mixed = tiny;
+    double      one, three, prompt;
+    mixed.experts = 5;
+    mixed.top_k = 2;
+    mixed.normalise = true;
+    work.shape = &mixed;
+    assert_int_equal(run(), COMMAND_OK);
+    assert_has("| of the floor | experts of a layer |\n|---|---|---|---|---|---|---|\n");
+    const char *line = strstr(output, "\n| decode | 1 | 70 | ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, " | decode | 1 | 70 | %*f | %*f | %*f | %lf |", &one), 1);
+    assert_true(one == 2);
+    line = strstr(output, "\n| decode | 3 | 70 | ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, " | decode | 3 | 70 | %*f | %*f | %*f | %lf |", &three), 1);
+    assert_true(three > 2 && three <= 5);
+    line = strstr(output, "\n| prefill | 1 | 20 | ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, " | prefill | 1 | 20 | %*f | %*f | %*f | %lf |", &prompt), 1);
+    assert_true(prompt == 5);
+    settings.json = true;
+    work.batches.count = 0;
+    assert_int_equal(run(), COMMAND_OK);
+    assert_has("\"experts\": 5\n");
+}
+
+/* Few rows of each expert, whose codes are multiplied, and many, for which all of them become 16 bits before. */
+TEST(experts_of_e4m3)
+{
+    model_shape mixed = tiny;
+    mixed.hidden = 128;
+    mixed.experts = 2;
+    mixed.top_k = 1;
+    work.shape = &mixed;
+    work.batches.count = 1;
+    work.prompts = (bench_list){.count = 2, .value = {20, 140}};
+    settings.weights = PTXPACK_E4M3;
+    assert_int_equal(run(), COMMAND_OK);
+    assert_has("tiny, bf16, weights of layers e4m3, pages of 64, seed 7\n");
+    assert_has("\n| decode | 1 | 70 | ");
+    assert_has("\n| prefill | 1 | 20 | ");
+    assert_has("\n| prefill | 1 | 140 | ");
 }
 
 RUN_TESTS(NULL, NULL)

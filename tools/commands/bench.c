@@ -180,7 +180,7 @@ int cmd_bench(int argc, char **argv)
           {"size", OPTION_TEXT, &t.sizes,
            "N,...  m = n = k (gemm; default 1024 to 8192); tokens of a prompt (model; default 8192)"},
           {"model", OPTION_TEXT, &s.model,
-           "llama3-8b|llama3.2-1b|mistral-7b|qwen3-8b  (model; default llama3-8b)"},
+           "llama3-8b|llama3.2-1b|mistral-7b|qwen3-8b|mixtral-8x7b|qwen3-30b-a3b  (model; default llama3-8b)"},
           {"batch", OPTION_TEXT, &t.batches, "N,...  sequences that decode (model; default 1,32)"},
           {"weights", OPTION_TEXT, &t.weights, "e4m3  of layers, for Hopper (model; default: as dtype)"},
           {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},

@@ -33,6 +33,12 @@ static const machine_row *machine_of(int arch)
     return found;
 }
 
+int plan_sm_count(const plan *p)
+{
+    const ptxpack_device_info *device = ptxpack_device(p->handle);
+    return device->sm_count > 0 ? device->sm_count : machine_of(device->caps.arch)->sms;
+}
+
 static int attribute(const ptxpack *handle, unsigned which)
 {
     const struct ptxpack_driver *driver = ptxpack_driver_table(handle);

@@ -51,7 +51,8 @@ int64_t plan_attention_tiles(const plan *p, int64_t group);
 /* ---- what every operation reports ---------------------------------------------------------------------- */
 /* The row that --variant names, if it belongs to the operation; else NULL after a line on stderr. */
 const ptxpack_variant *plan_named_row(const plan *p, const char *op);
-void                   plan_report_target(plan *p); /* target and variant */
+void                   plan_report_target(plan *p);  /* target and variant */
+int                    plan_sm_count(const plan *p); /* of the device, or of the GPU that stands in */
 
 typedef struct plan_costs {
     double                flops, bytes;

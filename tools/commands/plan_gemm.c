@@ -193,9 +193,26 @@ static void report_problem(plan *p)
         "{groups}{added}");
 }
 
+/* The k of a box, 128 bytes of a column, and that of a stage, a block of k. */
+static int64_t rows_tma_box_k(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows_e4m3 ? 128 : 64;
+}
+
+static int64_t rows_tma_block_k(const ptxpack_variant *row)
+{
+    return rows_tma_box_k(row) * ptxpack_variant_parameter(row, "K_BOXES", 1) *
+           (ptxpack_variant_parameter(row, "WARPS", 1) / ptxpack_variant_parameter(row, "WARPS_N", 1));
+}
+
 static bool is_rows_by_tma(const ptxpack_variant *row)
 {
     return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
+}
+
+static bool is_straight_to_registers(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_groups;
 }
 
 static void report_tiles(plan *p)
@@ -217,14 +234,15 @@ static void report_tiles(plan *p)
     report_int(r, "shared_bytes", p->row->shared_bytes);
     report_int(r, ".threads", p->row->threads);
     report_int(r, ".blocks_per_sm", p->row->blocks_per_sm);
-    if (plan_method_of(p->row) == &gemm_rows) {
-        report_line(
-            r, "tiles      up to {ROWS} rows, 16 x {TILES} columns; {UNROLL} blocks of 32 k in flight a warp; "
-               "{threads} threads, {blocks_per_sm block} an SM");
+    if (is_straight_to_registers(p->row)) {
+        report_int(r, ".block_k", plan_method_of(p->row) == &gemm_rows_groups ? 64 : 32);
+        report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns; {UNROLL} blocks of {block_k} k in "
+                       "flight a warp; "
+                       "{threads} threads, {blocks_per_sm block} an SM");
         return;
     }
     if (is_rows_by_tma(p->row)) {
-        report_int(r, ".box_k", plan_method_of(p->row) == &gemm_rows_e4m3 ? 128 : 64);
+        report_int(r, ".box_k", rows_tma_box_k(p->row));
         report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns, {STAGES} stages; {WARPS} warps and "
                        "the producer, "
                        "{WARPS_N} side by side, each with {K_BOXES} x {box_k} k of a stage; {threads} threads");
@@ -235,12 +253,68 @@ static void report_tiles(plan *p)
                    "(down, across, parts of k)");
 }
 
+/* What is cut along k, and into what: its tiles, of clusters. */
+typedef struct cut {
+    int64_t whole, tiles, parts, blocks, block_k, cluster;
+} cut;
+
+static cut cut_of(const ptxpack_variant *row, const ptxpack_gemm_plan *made)
+{
+    enum { WGMMA_K = 64, WARP_K = 32 };
+    const gemm_arguments *a = &made->arguments;
+    const plan_method    *method = plan_method_of(row);
+    cut                   c = {.cluster = 1};
+    if (method == &gemm_wgmma_parts) {
+        c = (cut){.whole = a->wgmma_parts.whole_tiles,
+                  .tiles = a->wgmma_parts.cut_tiles,
+                  .parts = a->wgmma_parts.tile_parts,
+                  .blocks = a->wgmma_parts.part_blocks,
+                  .block_k = WGMMA_K};
+        c.cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1) *
+                    ptxpack_variant_parameter(row, "CLUSTER_N", 1);
+    } else if (method == &gemm_rows && a->rows.splits > 1) {
+        c.tiles = made->head.grid[0] / a->rows.splits;
+        c.parts = a->rows.splits;
+        c.blocks = a->rows.blocks;
+        c.block_k = WARP_K;
+    } else if (is_rows_by_tma(row) && a->rows_tma.splits > 1) {
+        c.tiles = a->rows_tma.items / a->rows_tma.splits;
+        c.parts = a->rows_tma.splits;
+        c.blocks = a->rows_tma.part_blocks;
+        c.block_k = rows_tma_block_k(row);
+    }
+    return c;
+}
+
+/* Reports what a plan would cut for the GPU; nothing where all tiles are whole. */
+static int report_cut(plan *p)
+{
+    ptxpack_gemm_plan made = {0};
+    report           *r = &p->out;
+    if (plan_row_fill(&gemm_op, &p->caps, plan_sm_count(p), &p->gemm.desc, p->row, &made) != PTXPACK_OK)
+        return command_fail("plan", "%s", ptxpack_detail(NULL));
+    const cut c = cut_of(p->row, &made);
+    if (c.tiles == 0)
+        return COMMAND_OK;
+    report_open(r, "cut", '{');
+    report_int(r, "whole_tiles", c.whole * c.cluster);
+    report_int(r, "cut_tiles", c.tiles * c.cluster);
+    report_int(r, "parts", c.parts);
+    report_int(r, "part_blocks", c.blocks);
+    report_int(r, "block_k", c.block_k);
+    report_int(r, "workspace_bytes", (int64_t)made.head.workspace);
+    report_line(r, "cut        {whole_tiles tile} whole, {cut_tiles tile} cut into {parts} parts of up to "
+                   "{part_blocks block} of {block_k} k; workspace {workspace_bytes} bytes");
+    report_close(r);
+    return COMMAND_OK;
+}
+
 /* Reports the layouts of the row; JSON omits them. */
 static int report_layouts(plan *p)
 {
     const void *layout;
     void       *own;
-    if (plan_method_of(p->row) == &gemm_rows || is_rows_by_tma(p->row))
+    if (is_straight_to_registers(p->row) || is_rows_by_tma(p->row))
         return COMMAND_OK; /* a lane loads what it multiplies, or TMA does, rows of 128 bytes: there are none */
     bool ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
@@ -265,8 +339,10 @@ static int report_plan(plan *p)
     report_problem(p);
     plan_report_target(p);
     report_tiles(p);
+    status = report_cut(p);
     report_candidates(p);
-    status = report_layouts(p);
+    if (status == COMMAND_OK)
+        status = report_layouts(p);
     plan_report_costs(p, &(plan_costs){.flops = gemm_problem_flops(&p->gemm),
                                        .bytes = gemm_problem_bytes(&p->gemm),
                                        .dtype = gemm_type(&p->gemm.desc, GEMM_A),

@@ -21,21 +21,21 @@ typedef struct gemm_settings {
 } gemm_settings;
 
 /* The options that describe a problem, as rows for command_options, with the default that the help names. */
-#define GEMM_OPTIONS(s, size_default)                                                                  \
-    {"m", OPTION_INT, &(s)->m, "N  rows (default " size_default ")"},                                  \
-        {"n", OPTION_INT, &(s)->n, "N  columns (default " size_default ")"},                           \
-        {"k", OPTION_INT, &(s)->k, "N  length of the sums (default " size_default ")"},                \
-        {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                 \
-        {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"}, \
-        {"order-b", OPTION_TEXT, &(s)->order_b,                                                        \
-         "row|column  the order of B in memory (default row; e4m3, groups: column)"},                  \
-        {"groups", OPTION_TEXT, &(s)->groups,                                                          \
-         "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},            \
-        {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},  \
-        {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows"},      \
-    {                                                                                                  \
-        "scales", OPTION_TEXT, &(s)->scales,                                                           \
-            "tensor|lines|blocks  what of e4m3 has a scale of its own (default tensor)"                \
+#define GEMM_OPTIONS(s, size_default)                                                                          \
+    {"m", OPTION_INT, &(s)->m, "N  rows (default " size_default ")"},                                          \
+        {"n", OPTION_INT, &(s)->n, "N  columns (default " size_default ")"},                                   \
+        {"k", OPTION_INT, &(s)->k, "N  length of the sums (default " size_default ")"},                        \
+        {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                         \
+        {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"},         \
+        {"order-b", OPTION_TEXT, &(s)->order_b,                                                                \
+         "row|column  the order of B in memory (default row; e4m3, groups: column)"},                          \
+        {"groups", OPTION_TEXT, &(s)->groups,                                                                  \
+         "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},                    \
+        {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},          \
+        {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows or of groups"}, \
+    {                                                                                                          \
+        "scales", OPTION_TEXT, &(s)->scales,                                                                   \
+            "tensor|lines|blocks  what of e4m3 has a scale of its own (default tensor)"                        \
     }
 /* The settings before options are read. */
 gemm_settings gemm_settings_of(const char *subcommand);

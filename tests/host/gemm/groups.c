@@ -50,7 +50,10 @@ static void what_groups_do_not_have_is_named(void **state)
     REFUSED("batch is 2: groups of rows have no batch", d.batch = 2);
     REFUSED("order_a: groups of rows want a row-major A", d.order_a = PTXPACK_COLUMN_MAJOR);
     REFUSED("order_b: groups of rows want a column-major B", d.order_b = PTXPACK_ROW_MAJOR);
-    REFUSED("dtype_ab: groups of rows want A and B of dtype", d.dtype_ab = PTXPACK_E4M3);
+    REFUSED("dtype_ab: groups of rows want an A of dtype", d.dtype_ab = PTXPACK_E4M3);
+    REFUSED("dtype_ab: groups of rows want an A of dtype", d.dtype_ab = d.dtype_b = PTXPACK_E4M3);
+    REFUSED("scales: only PTXPACK_E4M3 has any", d.scales = PTXPACK_SCALES_LINES);
+    REFUSED("batch_b: 328 is not a multiple of 16", d.batch_b = 328, d.dtype_b = PTXPACK_E4M3);
     REFUSED("has_c: there is no C with groups of rows", d.has_c = true);
     REFUSED("batch_b: -1 is negative", d.batch_b = -1);
     REFUSED("batch_b: 12 is not a multiple of 8", d.batch_b = 12);
@@ -78,6 +81,25 @@ static void each_group_has_a_b_and_a_bias(void **state)
     assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
     assert_int_equal(g.matrix[GEMM_B].bytes, (6 * 528 * 320 + 5 * 8) * 2);
     assert_int_equal(g.matrix[GEMM_D].bytes, 1000 * 264 * 2);
+}
+
+/* Of the six; 320 k are three blocks of 128, and 528 columns five. */
+static void each_group_has_scales(void **state)
+{
+    (void)state;
+    static const uint64_t floats[] = {1, 6 * 528, 6 * 5 * 3};
+    for (int kind = PTXPACK_SCALES_TENSOR; kind <= PTXPACK_SCALES_BLOCKS; kind++) {
+        ptxpack_gemm_desc d = good;
+        gemm_geometry     g;
+        char              line[PLAN_LINE];
+        d.dtype_b = PTXPACK_E4M3;
+        d.scales = (ptxpack_gemm_scales)kind;
+        assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+        assert_int_equal(g.matrix[GEMM_B].bytes, 6 * 528 * 320);
+        assert_int_equal(g.scale[GEMM_B].bytes, floats[kind] * sizeof(float));
+        assert_int_equal(g.scale[GEMM_B].batch, kind == PTXPACK_SCALES_TENSOR ? 0 : floats[kind] / 6);
+        assert_int_equal(g.scale[GEMM_A].bytes, 0);
+    }
 }
 
 static void starts_have_an_address(void **state)
@@ -190,6 +212,30 @@ static void few_rows_take_low_tiles(void **state)
     ptxpack_close(handle);
 }
 
+/* A B of e4m3 takes low tiles unless groups have about as many rows as a high one. */
+static void a_b_of_e4m3_takes_rows_of_its_own(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc d = good;
+    d.dtype_b = PTXPACK_E4M3;
+    ptxpack *handle = open_offline("sm_90a");
+    expect_row(handle, d, 8, 128, "gemm_rows_e4m3_sm90_groups_8x16");
+    expect_row(handle, d, 64, 8, "gemm_rows_e4m3_sm90_groups_8x16");
+    expect_row(handle, d, 256, 8, "gemm_rows_e4m3_sm90_groups_32x32");
+    expect_row(handle, d, 16384, 8, "gemm_rows_e4m3_sm90_groups_32x32");
+    ptxpack_close(handle);
+    handle = open_offline("sm_89");
+    expect_row(handle, d, 8, 128, "gemm_rows_e4m3_sm80_groups_8x16");
+    expect_row(handle, d, 16384, 8, "gemm_rows_e4m3_sm80_groups_32x32");
+    ptxpack_close(handle);
+    handle = open_offline("sm_75");
+    ptxpack_gemm_plan *plan;
+    d.dtype = PTXPACK_F16;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
+    expect_line(ptxpack_detail(handle), "dtype f16, dtype_b e4m3, groups");
+    ptxpack_close(handle);
+}
+
 /* Rows for groups take nothing else, and nothing else takes groups. */
 static void groups_have_rows_of_their_own(void **state)
 {
@@ -199,20 +245,22 @@ static void groups_have_rows_of_their_own(void **state)
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   line[PLAN_LINE];
     for (size_t i = 0; i < count; i++) {
-        const plan_method *method = plan_method_of(&rows[i]);
-        const bool         of_groups = method == &gemm_wgmma_groups || method == &gemm_mma_groups;
-        ptxpack_gemm_desc  d = good;
+        ptxpack_gemm_desc d = good;
         if (strcmp(rows[i].op, "gemm") != 0 || !plan_row_takes(&rows[i], PTXPACK_BF16))
             continue;
-        if (!of_groups) {
+        const bool b_alone = gemm_takes_b_alone(&rows[i]);
+        if (b_alone || !gemm_is_of_groups(&rows[i])) {
             assert_non_null(plan_row_refusal(&gemm_op, handle, NULL, &d, &rows[i], line));
             assert_string_equal(line, "does not cover dtype bf16, groups");
-            continue;
         }
+        if (!gemm_is_of_groups(&rows[i]))
+            continue;
+        d.dtype_b = b_alone ? PTXPACK_E4M3 : (ptxpack_dtype)0;
         assert_null(plan_row_refusal(&gemm_op, handle, NULL, &d, &rows[i], line));
         d.groups = 0;
         assert_non_null(plan_row_refusal(&gemm_op, handle, NULL, &d, &rows[i], line));
-        assert_string_equal(line, "does not cover dtype bf16");
+        assert_string_equal(line,
+                            b_alone ? "does not cover dtype bf16, dtype_b e4m3" : "does not cover dtype bf16");
         taken++;
     }
     assert_true(taken > 0);
@@ -250,6 +298,24 @@ static void what_a_row_cannot_do_is_told(void **state)
     d.n = 4096;
     expect_row_refusal(handle, "gemm_mma_sm80_groups_16x64x64", &d,
                        "m 1073741824, n 4096, batch 1 are 4294967616 tiles, more than 2147483647");
+    static const char id[] = "gemm_rows_e4m3_sm80_groups_32x32";
+    d = good;
+    d.dtype_b = PTXPACK_E4M3;
+    d.k = 328;
+    d.stride_b = 336;
+    d.batch_b = 528 * 336;
+    expect_row_refusal(handle, id, &d, "k is 328, no multiple of 16");
+    d = good;
+    d.dtype_b = PTXPACK_E4M3;
+    d.n = 43;
+    d.stride_d = 48;
+    expect_row_refusal(handle, id, &d, "n is 43, no multiple of 8");
+    d.n = 4096;
+    d.stride_d = 0;
+    d.m = 1 << 30;
+    expect_row_refusal(handle, id, &d, "m 1073741824, n 4096 are 4294967936 tiles, more than 2147483647");
+    d.m = INT32_MAX;
+    expect_row_refusal(handle, id, &d, "takes extents up to 2147418111");
     ptxpack_close(handle);
 }
 
@@ -320,18 +386,58 @@ static void the_reference_takes_the_group_of_each_row(void **state)
         assert_true(value[i] == want[i]);
 }
 
+/* Each of the columns is 1 at k = 0 and at k = 128, which is the next block, in all groups; the scales differ. */
+static void the_reference_takes_the_scales_of_each_group(void **state)
+{
+    enum { N = 16, K = 144, GROUPS = 2, BLOCKS = 2, ONE = 0x38 };
+    (void)state;
+    static const int32_t starts[GROUPS + 1] = {0, 1, 2};
+    static uint16_t      a[2 * K];
+    static uint8_t       b[GROUPS * N * K];
+    static float         scales[GROUPS * N];
+    const gemm_inputs    inputs = {.a = a, .b = b, .alpha = 1, .scale_b = scales, .group_starts = starts};
+    const gemm_row       rows[2] = {{0, 0}, {0, 1}};
+    for (size_t i = 0; i < GROUPS * N; i++) {
+        scales[i] = (float)(i + 1);
+        b[i * K] = b[i * K + PTXPACK_SCALE_BLOCK] = ONE;
+    }
+    for (size_t i = 0; i < 2 * (size_t)K; i++)
+        ptxpack_set_element(PTXPACK_BF16, a, i, 1);
+    for (int kind = PTXPACK_SCALES_LINES; kind <= PTXPACK_SCALES_BLOCKS; kind++) {
+        const ptxpack_gemm_desc d = {.size = sizeof d,
+                                     .dtype = PTXPACK_BF16,
+                                     .m = 2,
+                                     .n = N,
+                                     .k = K,
+                                     .order_b = PTXPACK_COLUMN_MAJOR,
+                                     .scales = (ptxpack_gemm_scales)kind,
+                                     .groups = GROUPS,
+                                     .dtype_b = PTXPACK_E4M3};
+        gemm_reference         *reference;
+        double                  value[2 * N], error[2 * N];
+        assert_int_equal(gemm_reference_open(&d, &inputs, &reference), PTXPACK_OK);
+        assert_int_equal(gemm_reference_rows(reference, rows, 2, 1, value, error), PTXPACK_OK);
+        gemm_reference_close(reference);
+        for (int i = 0; i < 2 * N; i++)
+            assert_true(value[i] == (kind == PTXPACK_SCALES_LINES ? 2 * (i + 1) : i < N ? 1 + 2 : 3 + 4));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_groups_do_not_have_is_named),
         cmocka_unit_test(each_group_has_a_b_and_a_bias),
+        cmocka_unit_test(each_group_has_scales),
         cmocka_unit_test(starts_have_an_address),
         cmocka_unit_test(no_sizes_have_more_tiles),
         cmocka_unit_test(few_rows_take_low_tiles),
+        cmocka_unit_test(a_b_of_e4m3_takes_rows_of_its_own),
         cmocka_unit_test(groups_have_rows_of_their_own),
         cmocka_unit_test(what_a_row_cannot_do_is_told),
         cmocka_unit_test(rows_end_where_the_group_does),
         cmocka_unit_test(the_reference_takes_the_group_of_each_row),
+        cmocka_unit_test(the_reference_takes_the_scales_of_each_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

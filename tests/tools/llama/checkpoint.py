@@ -1,5 +1,5 @@
 """checkpoint.py FAMILY FOLDER [NAME=NUMBER...] - write a tiny model with random weights as a Hugging Face folder: config.json, with
-these numbers instead of those of BASE, and safetensors; with the standard library alone.  The same numbers each time."""
+these numbers instead of the family's, and safetensors; with the standard library alone.  The same numbers each time."""
 
 import json
 import os
@@ -122,5 +122,5 @@ def write(family, folder):
 
 
 if __name__ == "__main__":
-    BASE.update((name, int(number)) for name, number in (word.split("=") for word in sys.argv[3:]))
+    FAMILIES[sys.argv[1]][1].update((name, int(number)) for name, number in (word.split("=") for word in sys.argv[3:]))
     write(sys.argv[1], sys.argv[2])

@@ -5,8 +5,10 @@
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
  *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
- * Weights    all layers have the same numbers, in memory of their own.  Of e4m3 the parts of prefill alone are those of 16 bits: what a
- *            model takes besides is, among the rest, making these of its weights in each layer */
+ * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
+ *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
+ * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone are those of 16 bits, if the model makes these of
+ *            its weights in each layer, which it takes besides; those of experts with few rows each are of e4m3, as its own */
 #include "model.h"
 
 #include <stdarg.h>
@@ -23,14 +25,17 @@
 enum {
     PAGE_ROWS = 64,
     REST_US = 20000,
-    PRODUCTS = 4 /* of a layer */
+    CHUNK = 2048 /* tokens of a prompt at once, where decoding is timed */,
+    PRODUCTS = 5 /* of a layer */
 };
 
 static const model_shape shapes[] = {
-    {"llama3-8b", 32, 4096, 14336, 128256, 32, 8, 128, 500000, false, false},
-    {"llama3.2-1b", 16, 2048, 8192, 128256, 32, 8, 64, 500000, false, true},
-    {"mistral-7b", 32, 4096, 14336, 32768, 32, 8, 128, 1000000, false, false},
-    {"qwen3-8b", 36, 4096, 12288, 151936, 32, 8, 128, 1000000, true, false},
+    {"llama3-8b", 32, 4096, 14336, 128256, 32, 8, 128, 500000, false, false, 0, 0, false},
+    {"llama3.2-1b", 16, 2048, 8192, 128256, 32, 8, 64, 500000, false, true, 0, 0, false},
+    {"mistral-7b", 32, 4096, 14336, 32768, 32, 8, 128, 1000000, false, false, 0, 0, false},
+    {"qwen3-8b", 36, 4096, 12288, 151936, 32, 8, 128, 1000000, true, false, 0, 0, false},
+    {"mixtral-8x7b", 32, 4096, 14336, 32000, 32, 8, 128, 1000000, false, false, 8, 2, true},
+    {"qwen3-30b-a3b", 48, 2048, 768, 151936, 32, 4, 128, 1000000, true, false, 128, 8, true},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -76,6 +81,9 @@ static config config_of(const model_shape *s, int positions)
                     .layers = s->layers,
                     .hidden = s->hidden,
                     .inner = s->inner,
+                    .experts = s->experts,
+                    .top_k = s->top_k,
+                    .normalise = s->normalise,
                     .vocab = s->vocab,
                     .positions = positions,
                     .heads = s->heads,
@@ -121,8 +129,12 @@ static void make_weights(bench *b)
                            .layers = (const void *(*)[LAYER_TENSORS])allocate((size_t)c->layers,
                                                                               sizeof b->layer)};
     b->weights.head = c->tied ? b->weights.embedding : numbers(b, &random, matrix, 0);
+    b->weights.experts = (const void *(*)[3])allocate((size_t)c->layers * (size_t)c->experts,
+                                                      sizeof *b->weights.experts);
     for (int i = 0; i < c->layers; i++)
         memcpy(b->weights.layers[i], b->layer, sizeof b->layer);
+    for (int i = 0; i < c->layers * c->experts; i++)
+        memcpy(b->weights.experts[i], &b->layer[GATE], sizeof *b->weights.experts);
 }
 
 static void free_weights(bench *b)
@@ -132,6 +144,7 @@ static void free_weights(bench *b)
     free((void *)(uintptr_t)b->weights.embedding);
     free((void *)(uintptr_t)b->weights.norm);
     free(b->weights.layers);
+    free(b->weights.experts);
     for (int i = 0; i < LAYER_TENSORS; i++)
         free((void *)(uintptr_t)b->layer[i]);
 }
@@ -148,11 +161,12 @@ static int most_of(const bench_list *list)
 static void load(bench *b)
 {
     const model_work *w = b->work;
-    int               length = most_of(&w->contexts) + w->steps, prompt = most_of(&w->prompts) + 1;
-    length = length > prompt ? length : prompt;
+    int               length = most_of(&w->contexts) + w->steps, prompt = most_of(&w->prompts);
+    const int         chunk = length < CHUNK ? length : CHUNK;
+    length = length > prompt ? length : prompt + 1;
     int width = (length + PAGE_ROWS - 1) / PAGE_ROWS, batch = w->batches.count != 0 ? most_of(&w->batches) : 1;
     limits room = {.slots = batch,
-                   .chunk = 1,
+                   .chunk = chunk > prompt ? chunk : prompt,
                    .page_rows = PAGE_ROWS,
                    .pages = batch * width,
                    .length = length};
@@ -161,24 +175,52 @@ static void load(bench *b)
     model_load(&b->model, &b->config, &room, &b->weights, 0);
 }
 
-static timing serve_random(bench *b, int slots, int chunk, int count, int prompt, int drawn)
+/* The mean number of experts of a layer that the rows of a step took, which are those of `position` on. */
+static double count_experts(const config *c, const request *all, int count, int position, int steps)
 {
-    random_state random = random_start((uint64_t)b->settings->seed);
-    request     *all = (request *)allocate((size_t)count, sizeof *all);
-    timing       t;
+    const size_t each = (size_t)c->top_k;
+    bool        *taken = (bool *)allocate((size_t)c->experts, sizeof *taken);
+    int64_t      sum = 0;
+    for (int i = 0; i < steps * c->layers; i++) {
+        memset(taken, 0, (size_t)c->experts);
+        for (int j = 0; j < count; j++)
+            for (size_t k = 0; k < each; k++)
+                taken[all[j].experts[((size_t)position * (size_t)c->layers + (size_t)i) * each + k]] = true;
+        for (int e = 0; e < c->experts; e++)
+            sum += taken[e];
+    }
+    free(taken);
+    return (double)sum / (double)(steps * c->layers);
+}
+
+/* experts: NULL, or the mean number of them that a layer reads in a step, which makes it slower. */
+static timing serve_random(bench *b, int slots, int chunk, int count, int prompt, int drawn, double *experts)
+{
+    const config *c = &b->config;
+    random_state  random = random_start((uint64_t)b->settings->seed);
+    request      *all = (request *)allocate((size_t)count, sizeof *all);
+    const size_t  tokens = (size_t)(prompt + drawn);
+    timing        t;
     for (int i = 0; i < count; i++) {
-        all[i] = (request){.tokens = (int32_t *)allocate((size_t)(prompt + drawn), sizeof(int32_t)),
+        all[i] = (request){.tokens = (int32_t *)allocate(tokens, sizeof(int32_t)),
                            .prompt = prompt,
                            .count = prompt,
                            .most = drawn};
+        if (experts != NULL)
+            all[i].experts = (int32_t *)allocate(tokens * (size_t)(c->layers * c->top_k), sizeof(int32_t));
         for (int j = 0; j < prompt; j++)
-            all[i].tokens[j] = (int32_t)random_below(&random, (uint64_t)b->config.vocab);
+            all[i].tokens[j] = (int32_t)random_below(&random, (uint64_t)c->vocab);
     }
     b->model.limits.slots = slots;
     b->model.limits.chunk = chunk;
+    b->model.limits.choices = experts != NULL;
     serve(&b->model, all, count, (ptxpack_sampling_row){.top_p = 1}, false, &t);
-    for (int i = 0; i < count; i++)
+    if (experts != NULL)
+        *experts = count_experts(c, all, count, prompt, drawn - 1);
+    for (int i = 0; i < count; i++) {
         free(all[i].tokens);
+        free(all[i].experts);
+    }
     free(all);
     return t;
 }
@@ -192,41 +234,67 @@ typedef struct parts {
     ptxpack_gemm_plan      *product[PRODUCTS];
     ptxpack_attention_plan *attention;
     uint64_t                in, out, roof, workspace[PRODUCTS + 1]; /* the last one is the attention's */
+    uint64_t                starts;                                 /* of each expert's rows */
+    bool                    codes; /* their matrices are read as they are, of e4m3 */
 } parts;
 
-static const int weight_of_product[PRODUCTS] = {Q, O, GATE, DOWN};
+static const int weight_of_product[PRODUCTS] = {Q, O, ROUTER, GATE, DOWN};
 
 typedef struct product_shape {
-    int  n, k;
+    int  n, k; /* n 0: the model has none */
     bool gated, residual;
+    int  experts, top_k; /* of which each row takes so many; experts 0: there is one matrix */
 } product_shape;
 
 static product_shape product_of(const config *c, int index)
 {
-    const int           q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim;
-    const product_shape all[PRODUCTS] = {{q + 2 * kv, c->hidden, false, false},
-                                         {c->hidden, q, false, true},
-                                         {2 * c->inner, c->hidden, true, false},
-                                         {c->hidden, c->inner, false, true}};
+    const int           q = c->heads * c->head_dim, kv = c->heads_kv * c->head_dim, e = c->experts;
+    const int           top_k = e != 0 ? c->top_k : 1;
+    const product_shape all[PRODUCTS] = {{q + 2 * kv, c->hidden, false, false, 0, 1},
+                                         {c->hidden, q, false, true, 0, 1},
+                                         {e, c->hidden, false, false, 0, 1},
+                                         {2 * c->inner, c->hidden, true, false, e, top_k},
+                                         {c->hidden, c->inner, false, e == 0, e, top_k}};
     return all[index];
 }
 
 static void open_products(parts *p, int tokens)
 {
     const model *m = &p->b->model;
+    p->codes = m->matrices != 0 && m->config.experts != 0 && !model_widens_experts(&m->config, tokens);
     for (int i = 0; i < PRODUCTS; i++) {
         product_shape     s = product_of(&m->config, i);
         ptxpack_gemm_desc desc = {.size = sizeof desc,
                                   .dtype = m->dtype,
-                                  .m = tokens,
+                                  .m = tokens * s.top_k,
                                   .n = s.n,
                                   .k = s.k,
                                   .order_b = PTXPACK_COLUMN_MAJOR,
+                                  .stride_d = ((s.gated ? s.n / 2 : s.n) + 7) / 8 * 8,
                                   .has_c = s.residual,
-                                  .activation = s.gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE};
+                                  .activation = s.gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
+                                  .groups = s.experts,
+                                  .dtype_b = s.experts != 0 && p->codes ? m->matrices : (ptxpack_dtype)0,
+                                  .scales = s.experts != 0 && p->codes ? PTXPACK_SCALES_LINES
+                                                                       : PTXPACK_SCALES_TENSOR};
+        if (s.n == 0)
+            continue;
         try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p->product[i]));
         p->workspace[i] = gpu_memory(&p->b->model.device, ptxpack_gemm_workspace(p->product[i]));
     }
+}
+
+/* So that all experts have the same number of rows. */
+static void make_starts(parts *p, int tokens)
+{
+    const config *c = &p->b->config;
+    const size_t  count = (size_t)c->experts + 1;
+    int32_t      *starts = (int32_t *)allocate(count, sizeof *starts);
+    for (int e = 0; e <= c->experts && c->experts != 0; e++)
+        starts[e] = (int32_t)((int64_t)tokens * c->top_k * e / c->experts);
+    p->starts = gpu_memory(&p->b->model.device, count * sizeof *starts);
+    gpu_write(&p->b->model.device, p->starts, starts, count * sizeof *starts);
+    free(starts);
 }
 
 static void open_attention(parts *p, int tokens)
@@ -252,14 +320,21 @@ static void open_attention(parts *p, int tokens)
 static void enqueue_product(const parts *p, size_t index, int layer)
 {
     const model         *m = &p->b->model;
+    const bool           grouped = product_of(&m->config, (int)index).experts != 0;
+    const bool           wide = m->wide != 0 && weight_of_product[index] != ROUTER && !(grouped && p->codes);
+    const model_layer   *from = &m->layers[layer];
     ptxpack_gemm_buffers at = {.size = sizeof at,
                                .alpha = 1,
                                .beta = 1,
                                .a = p->in,
-                               .b = m->wide != 0 ? m->wide : m->layers[layer].part[weight_of_product[index]],
+                               .b = wide ? m->wide : from->part[weight_of_product[index]],
                                .c = p->out,
                                .d = p->out,
-                               .workspace = p->workspace[index]};
+                               .workspace = p->workspace[index],
+                               .scale_b = grouped && p->codes ? from->scale[weight_of_product[index]] : 0,
+                               .group_starts = grouped ? p->starts : 0};
+    if (p->product[index] == NULL)
+        return;
     try_pack(&m->device, ptxpack_gemm_launch(p->product[index], &at, p->b->gpu->stream));
 }
 
@@ -295,8 +370,9 @@ static bool enqueue(void *context, size_t index)
 static bool make_inputs(parts *p, int tokens)
 {
     const config *c = &p->b->config;
-    const int     q = (c->heads + 2 * c->heads_kv) * c->head_dim, widest = c->inner > q ? c->inner : q;
-    const size_t  bytes = (size_t)tokens * (size_t)(c->hidden > widest ? c->hidden : widest) * 2;
+    const int     q = (c->heads + 2 * c->heads_kv) * c->head_dim;
+    const int     mlp = (c->inner > c->hidden ? c->inner : c->hidden) * (c->experts != 0 ? c->top_k : 1);
+    const size_t  bytes = (size_t)tokens * (size_t)(mlp > q ? mlp : q) * 2;
     uint64_t     *at[] = {&p->in, &p->out, &p->roof};
     bool          ok = bench_memory_open(&p->memory, p->b->gpu, p->b->settings->dtype);
     for (uint32_t i = 0; i < 3 && ok; i++) {
@@ -312,6 +388,7 @@ static bool time_parts(bench *b, int tokens, double ms[2])
     parts p = {.b = b};
     if (tokens > 0) {
         open_products(&p, tokens);
+        make_starts(&p, tokens);
         open_attention(&p, tokens);
     }
     p.timing = (bench_rounds){.gpu = b->gpu,
@@ -336,13 +413,14 @@ static bool time_parts(bench *b, int tokens, double ms[2])
     return ok;
 }
 
-/* The bytes that a step of decoding must read: all weights but the embedding, and the cache. */
-static double bytes_of_step(const model *m, int batch, int context)
+/* The bytes that a step of decoding must read: all weights but the embedding, so many experts of a layer, and the cache. */
+static double bytes_of_step(const model *m, int batch, int context, double experts)
 {
     const config *c = &m->config;
     double        bytes = 2.0 * c->hidden * (c->vocab + 1);
     for (int i = 0; i < LAYER_TENSORS; i++)
-        bytes += (double)c->layers * (double)model_bytes(m, i);
+        bytes += (double)c->layers * (double)model_bytes(m, i) *
+                 (i == GATE || i == UP || i == DOWN ? experts : 1);
     return bytes + 4 * (double)c->layers * batch * context * c->heads_kv * c->head_dim;
 }
 
@@ -359,15 +437,18 @@ static void open_table(const bench *b)
         json_open("rows", '[');
     } else {
         printf("%s, %s, %spages of %d, seed %lld\n\n| | sequences | tokens of each | ms | tokens/s | of the "
-               "floor |\n"
-               "|---|---|---|---|---|---|\n",
+               "floor |%s\n"
+               "|---|---|---|---|---|---|%s\n",
                b->work->shape->name, ptxpack_dtype_name(b->settings->dtype),
                b->settings->weights != 0 ? "weights of layers e4m3, " : "", (int)PAGE_ROWS,
-               (long long)b->settings->seed);
+               (long long)b->settings->seed, b->config.experts != 0 ? " experts of a layer |" : "",
+               b->config.experts != 0 ? "---|" : "");
     }
 }
 
-static void print_row(const bench *b, const char *what, int batch, int tokens, double ms, double floor_ms)
+/* experts: those that a layer reads, of a model that has any. */
+static void print_row(const bench *b, const char *what, int batch, int tokens, double ms, double floor_ms,
+                      double experts)
 {
     double a_second = 1e3 / ms * (strcmp(what, "decode") == 0 ? batch : tokens);
     if (b->settings->json) {
@@ -378,16 +459,20 @@ static void print_row(const bench *b, const char *what, int batch, int tokens, d
         json_real("ms", ms);
         json_real("tokens_per_second", a_second);
         json_real("floor_ms", floor_ms);
+        if (b->config.experts != 0)
+            json_real("experts", experts);
         json_close();
     } else {
-        printf("| %s | %d | %d | %.3f | %.0f | %.3f |\n", what, batch, tokens, ms, a_second, floor_ms / ms);
+        printf("| %s | %d | %d | %.3f | %.0f | %.3f |", what, batch, tokens, ms, a_second, floor_ms / ms);
+        if (b->config.experts != 0)
+            printf(" %.1f |", experts);
+        printf("\n");
         fflush(stdout);
     }
 }
 
 static bool decode_rows(bench *b)
 {
-    enum { CHUNK = 2048 };
     const model_work *w = b->work;
     double            ms[2];
     if (!time_parts(b, 0, ms))
@@ -396,9 +481,14 @@ static bool decode_rows(bench *b)
         for (int j = 0; j < w->contexts.count; j++) {
             const int batch = w->batches.value[i], context = w->contexts.value[j],
                       prompt = context - w->steps / 2;
-            timing t = serve_random(b, batch, prompt < CHUNK ? prompt : CHUNK, batch, prompt, w->steps + 1);
-            double floor_ms = bytes_of_step(&b->model, batch, context) / (2 * (double)w->roof_bytes) * ms[0];
-            print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps, floor_ms);
+            const int chunk = prompt < CHUNK ? prompt : CHUNK;
+            double    experts = 1;
+            if (b->config.experts != 0)
+                serve_random(b, batch, chunk, batch, prompt, w->steps + 1, &experts);
+            timing t = serve_random(b, batch, chunk, batch, prompt, w->steps + 1, NULL);
+            double bytes = bytes_of_step(&b->model, batch, context, experts);
+            print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps,
+                      bytes / (2 * (double)w->roof_bytes) * ms[0], experts);
         }
     return true;
 }
@@ -410,8 +500,8 @@ static bool prefill_rows(bench *b)
         const int tokens = b->work->prompts.value[i];
         if (!time_parts(b, tokens, ms))
             return false;
-        timing t = serve_random(b, 1, tokens, b->work->repeats, tokens, 1);
-        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, ms[1]);
+        timing t = serve_random(b, 1, tokens, b->work->repeats, tokens, 1, NULL);
+        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, ms[1], b->config.experts);
     }
     return true;
 }
@@ -439,7 +529,10 @@ static const model_shape *find_shape(const char *name)
     for (int i = 0; i < SHAPES; i++)
         if (strcmp(shapes[i].name, name) == 0)
             return &shapes[i];
-    command_fail("bench", "--model: \"%s\" is not llama3-8b, llama3.2-1b, mistral-7b or qwen3-8b", name);
+    command_fail("bench",
+                 "--model: \"%s\" is not llama3-8b, llama3.2-1b, mistral-7b, qwen3-8b, mixtral-8x7b or "
+                 "qwen3-30b-a3b",
+                 name);
     return NULL;
 }
 

@@ -8,6 +8,8 @@ typedef struct model_shape {
     int         layers, hidden, inner, vocab, heads, heads_kv, head_dim;
     double      theta;
     bool        qk_norm, tied;
+    int  experts, top_k; /* of each layer, with an `inner` each; of a row.  experts 0: all rows have one */
+    bool normalise;      /* the weights of a row's experts sum to 1 */
 } model_shape;
 
 typedef struct model_work {

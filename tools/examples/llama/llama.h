@@ -80,7 +80,7 @@ enum { /* of a layer; those that share an input are neighbours */
     DOWN_BIAS, LAYER_TENSORS
 };
 typedef struct weights { /* in host memory, mapped; NULL where the model has none */
-    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, to which model_load rounds those of layers, which have no experts */
+    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, to which model_load rounds those of layers, but for routers */
     const void   *embedding, *norm, *head, *(*layers)[LAYER_TENSORS];
     const void  *(*experts)[3]; /* [layers][experts] of GATE, UP, DOWN, which layers has not then */
 } weights;
@@ -97,7 +97,7 @@ typedef struct limits { /* sequences at once; tokens of a prefill; of a page; pa
 typedef struct model {
     config        config;
     limits        limits;
-    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, of a layer's */
+    ptxpack_dtype dtype, matrices; /* matrices: 0, or PTXPACK_E4M3, of a layer's but its router */
     uint64_t      wide; /* room for any matrix of a layer in 16 bits: of those of e4m3 one after another, when they come and when many rows want them */
     gpu        device;
     uint64_t      embedding, norm, head, cos, sin; /* cos, sin: [length][head_dim / 2] */
@@ -105,7 +105,9 @@ typedef struct model {
     int           table_width, vocab_stride; /* pages of a sequence; elements of a row of logits */
     struct shards *shards; /* NULL: prompts are prefilled here alone */
 } model;
-enum { QUANTISED_ROWS = 32 /* of a product of 16 bits and e4m3: of more rows that is one of 16 bits */ };
+/* Of a product of 16 bits and e4m3, and on average of each expert's: of more rows it is one of 16 bits. */
+enum { QUANTISED_ROWS = 32, EXPERT_ROWS = 64 };
+bool   model_widens_experts(const config *c, int tokens); /* whether all experts of e4m3 become 16 bits for so many tokens at once */
 void   model_load(model *m, const config *c, const limits *l, const weights *w, int device);
 size_t model_bytes(const model *m, int index); /* of a layer's part on the device, with its scales */
 void   model_free(model *m);

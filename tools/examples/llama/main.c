@@ -28,8 +28,9 @@ static const char usage[] =
     "  --pages N          pages of the cache (what the slots need)\n"
     "  --gpus N           GPUs for long prompts, each with all weights; tokens are drawn by the first one (1)\n"
     "  --share N          a prompt is long if each GPU gets so many of its tokens (1024)\n"
-    "  --weights e4m3     round the matrices of layers to e4m3, a scale for each row: half of the memory, decoding is faster.\n"
-    "                     For Hopper; with more than 32 rows at once they become 16 bits for each product\n"
+    "  --weights e4m3     round the matrices of layers, also of experts, to e4m3, a scale for each row: half of the memory,\n"
+    "                     decoding is faster.  For Hopper; with more than 32 rows at once they become 16 bits for each\n"
+    "                     product, all experts with more than 64 rows each on average\n"
     "  --logits FILE      write the logits of each token that was drawn: f32, .npy, [tokens][vocabulary]\n"
     "  --verify           compare with the same model on the CPU in double precision: for small models\n"
     "  --check            read config.json and the tensors' headers, and say what the model is; no device\n"
@@ -198,7 +199,6 @@ static void settle(options *o, const config *c)
     l->slots = l->slots != 0 ? l->slots : o->count < 8 ? o->count : 8;
     l->pages = l->pages != 0 ? l->pages : l->slots * width;
     l->chunk = l->chunk < l->length ? l->chunk : l->length;
-    NEED(!o->quantised || c->experts == 0, "--weights e4m3: matrices of experts are not rounded");
     NEED(l->pages >= width, "%d pages are fewer than the %d of the longest sequence", l->pages, width);
 }
 

@@ -97,16 +97,30 @@ static uint64_t upload(model *m, const void *host, size_t bytes)
     return to;
 }
 
-/* Makes codes and scales of a matrix that the stream has written to m->wide. */
-static void quantise(model *m, model_layer *layer, int index, size_t rows)
+/* Whether it is one of e4m3: all matrices but the router, which decides, and is small. */
+static bool is_rounded(const model *m, int index)
+{
+    return m->matrices != 0 && part_of(&m->config, index).columns != 0 && index != ROUTER;
+}
+
+/* Room for so many matrices of `rows` rows: of 16 bits, or of codes and scales. */
+static void make_room(model *m, model_layer *layer, int index, size_t matrices, size_t rows)
+{
+    const part   p = part_of(&m->config, index);
+    const size_t elements = matrices * rows * (size_t)(p.columns != 0 ? p.columns : 1);
+    layer->part[index] = gpu_memory(&m->device, is_rounded(m, index) ? elements : 2 * elements);
+    layer->scale[index] = is_rounded(m, index) ? gpu_memory(&m->device, matrices * rows * sizeof(float)) : 0;
+}
+
+/* Makes codes and scales of the i-th matrix, which the stream has written to m->wide. */
+static void quantise(model *m, const model_layer *layer, int index, size_t i, size_t rows)
 {
     int                      columns = part_of(&m->config, index).columns;
     ptxpack_quantise_desc    desc = {.size = sizeof desc, .dtype = m->dtype, .rows = (int)rows, .columns = columns,
                                      .options = PTXPACK_QUANTISE_POWERS};
-    ptxpack_quantise_buffers at = {.size = sizeof at, .x = m->wide};
+    ptxpack_quantise_buffers at = {.size = sizeof at, .x = m->wide, .codes = layer->part[index] + i * rows * (size_t)columns,
+                                   .scales = layer->scale[index] + i * rows * sizeof(float)};
     ptxpack_quantise_plan   *plan;
-    at.codes = layer->part[index] = gpu_memory(&m->device, rows * (size_t)columns);
-    at.scales = layer->scale[index] = gpu_memory(&m->device, rows * sizeof(float));
     try_pack(&m->device, ptxpack_quantise_plan_create(m->device.pack, &desc, &plan));
     try_pack(&m->device, ptxpack_quantise(plan, &at, m->device.stream));
     ptxpack_quantise_plan_free(plan);
@@ -116,25 +130,23 @@ size_t model_bytes(const model *m, int index)
 {
     part   p = part_of(&m->config, index);
     size_t elements = weights_elements(&m->config, index);
-    return m->matrices != 0 && p.columns != 0 ? elements + (size_t)p.rows * sizeof(float) : elements * 2;
+    return is_rounded(m, index) ? elements + (size_t)p.rows * sizeof(float) : elements * 2;
 }
 
 /* The parts first .. last of a layer, one after another; none if the model has none of them. */
 static void upload_parts(model *m, model_layer *layer, const void *const *host, int first, int last)
 {
-    size_t rows = 0, all = 0;
-    for (int i = first; i <= last; i++) {
+    size_t rows = 0;
+    for (int i = first; i <= last; i++)
         rows += (size_t)part_of(&m->config, i).rows;
-        all += weights_elements(&m->config, i) * 2;
-    }
-    if (all == 0)
+    if (rows == 0)
         return;
-    bool     codes = m->matrices != 0 && part_of(&m->config, first).columns != 0;
-    uint64_t at = layer->part[first] = codes ? m->wide : gpu_memory(&m->device, all);
+    make_room(m, layer, first, 1, rows);
+    uint64_t at = is_rounded(m, first) ? m->wide : layer->part[first];
     for (int i = first; i <= last; at += weights_elements(&m->config, i++) * 2)
         gpu_write(&m->device, at, host[i], weights_elements(&m->config, i) * 2);
-    if (codes)
-        quantise(m, layer, first, rows);
+    if (is_rounded(m, first))
+        quantise(m, layer, first, 0, rows);
 }
 
 /* PTXPACK_ACTIVATION_SWIGLU wants 8 rows of the gate, then 8 of what it multiplies, which is parts[1], and so on. */
@@ -144,32 +156,48 @@ static void write_gated(model *m, uint64_t to, const void *const parts[2], int g
     gpu_write_mixed(&m->device, to, parts, 2, bytes / (size_t)m->config.inner * 8, 2 * bytes);
 }
 
-/* The matrices of every expert, or of the one that all rows have. */
-static void upload_mlp(model *m, const weights *w, int index)
+/* GATE with UP, or DOWN, of every expert, or of the one that all rows have. */
+static void upload_mlp_part(model *m, const weights *w, int layer, int index)
 {
     const config *c = &m->config;
-    model_layer  *layer = &m->layers[index];
-    size_t        experts = c->experts != 0 ? (size_t)c->experts : 1, gate = weights_elements(c, GATE) * 4, down = gate / 2;
-    layer->part[GATE] = m->matrices != 0 ? m->wide : gpu_memory(&m->device, experts * gate);
-    for (size_t i = 0; i < experts; i++)
-        write_gated(m, layer->part[GATE] + i * gate, weights_mlp(c, w, index, (int)i), GATE);
-    if (m->matrices != 0)
-        quantise(m, layer, GATE, 2 * (size_t)c->inner);
-    layer->part[DOWN] = m->matrices != 0 ? m->wide : gpu_memory(&m->device, experts * down);
-    for (size_t i = 0; i < experts; i++)
-        gpu_write(&m->device, layer->part[DOWN] + i * down, weights_mlp(c, w, index, (int)i)[2], down);
-    if (m->matrices != 0)
-        quantise(m, layer, DOWN, (size_t)c->hidden);
-    if (c->mlp_bias) {
-        layer->part[GATE_BIAS] = gpu_memory(&m->device, weights_elements(c, GATE_BIAS) * 4);
-        write_gated(m, layer->part[GATE_BIAS], &w->layers[index][GATE_BIAS], GATE_BIAS);
+    model_layer  *to = &m->layers[layer];
+    const size_t  experts = c->experts != 0 ? (size_t)c->experts : 1, rows = index == GATE ? 2 * (size_t)c->inner : (size_t)c->hidden;
+    const size_t  bytes = rows * (size_t)part_of(c, index).columns * 2;
+    make_room(m, to, index, experts, rows);
+    for (size_t i = 0; i < experts; i++) {
+        const void *const *from = weights_mlp(c, w, layer, (int)i);
+        const uint64_t     at = is_rounded(m, index) ? m->wide : to->part[index] + i * bytes;
+        if (index == GATE)
+            write_gated(m, at, from, GATE);
+        else
+            gpu_write(&m->device, at, from[2], bytes);
+        if (is_rounded(m, index))
+            quantise(m, to, index, i, rows);
     }
 }
 
-/* Of the largest of a layer's matrices in 16 bits. */
-static size_t wide_bytes(const config *c)
+static void upload_mlp(model *m, const weights *w, int index)
 {
-    size_t qkv = weights_elements(c, Q) + 2 * weights_elements(c, K), mlp = 2 * weights_elements(c, GATE);
+    const config *c = &m->config;
+    upload_mlp_part(m, w, index, GATE);
+    upload_mlp_part(m, w, index, DOWN);
+    if (c->mlp_bias) {
+        m->layers[index].part[GATE_BIAS] = gpu_memory(&m->device, weights_elements(c, GATE_BIAS) * 4);
+        write_gated(m, m->layers[index].part[GATE_BIAS], &w->layers[index][GATE_BIAS], GATE_BIAS);
+    }
+}
+
+bool model_widens_experts(const config *c, int tokens)
+{
+    return c->experts != 0 && (int64_t)tokens * c->top_k > (int64_t)EXPERT_ROWS * c->experts;
+}
+
+/* Of the largest of a layer's matrices in 16 bits; of experts of all of them, if a step can have so many rows. */
+static size_t wide_bytes(const config *c, const limits *l)
+{
+    const int rows = l->gpus > 1 ? l->length : l->chunk > l->slots ? l->chunk : l->slots;
+    size_t    qkv = weights_elements(c, Q) + 2 * weights_elements(c, K), mlp = 2 * weights_elements(c, GATE);
+    mlp *= model_widens_experts(c, rows) ? (size_t)c->experts : 1;
     return 2 * (qkv > mlp ? qkv : mlp); /* O is no larger than Q, and DOWN than GATE */
 }
 
@@ -204,7 +232,7 @@ void model_load(model *m, const config *c, const limits *l, const weights *w, in
     m->norm = upload(m, w->norm, hidden);
     m->cos = upload_angles(m, cos);
     m->sin = upload_angles(m, sin);
-    m->wide = m->matrices != 0 ? gpu_memory(&m->device, wide_bytes(c)) : 0;
+    m->wide = m->matrices != 0 ? gpu_memory(&m->device, wide_bytes(c, l)) : 0;
     m->layers = (model_layer *)allocate((size_t)c->layers, sizeof *m->layers);
     for (int i = 0; i < c->layers; i++) {
         for (size_t j = 0; j < sizeof groups / sizeof *groups; j++)

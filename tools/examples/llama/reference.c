@@ -18,10 +18,9 @@ typedef struct pass {
 
 static double element(const pass *p, const void *array, size_t i) { return (double)ptxpack_element(p->w->dtype, array, i); }
 
-/* y[rows] = w [rows][columns] x + bias, with each row of w rounded as the model has it */
-static void multiply(const pass *p, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
+/* y[rows] = w [rows][columns] x + bias, with each row of w rounded to e4m3 or not */
+static void multiply_as(const pass *p, bool rounded, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
 {
-    bool                  rounded = p->w->matrices != 0 && w != p->w->head;
     ptxpack_quantise_desc desc = {.size = sizeof desc, .dtype = p->w->dtype, .rows = 1, .columns = columns, .options = PTXPACK_QUANTISE_POWERS};
     for (int i = 0; i < rows; i++) {
         const uint16_t *row = (const uint16_t *)w + (size_t)i * (size_t)columns;
@@ -32,6 +31,12 @@ static void multiply(const pass *p, double *y, const double *x, const void *w, c
             sum += (rounded ? (double)ptxpack_element(PTXPACK_E4M3, p->codes, (size_t)j) : element(p, row, (size_t)j)) * x[j];
         y[i] = sum * (double)scale + (bias != NULL ? element(p, bias, (size_t)i) : 0);
     }
+}
+
+/* The same as the model has its matrices. */
+static void multiply(const pass *p, double *y, const double *x, const void *w, const void *bias, int rows, int columns)
+{
+    multiply_as(p, p->w->matrices != 0, y, x, w, bias, rows, columns);
 }
 
 static void norm(const pass *p, double *y, const double *x, const void *w, int width)
@@ -109,7 +114,7 @@ static void run_experts(const pass *p, const void *const *w, int layer, int posi
     const int32_t *taken = p->experts + ((size_t)position * (size_t)c->layers + (size_t)layer) * (size_t)c->top_k;
     double        *z = p->routes, most = -INFINITY, largest = 0, sum = 0;
     int            count = 0, least = -1, other = -1;
-    multiply(p, z, p->h, w[ROUTER], NULL, c->experts, c->hidden);
+    multiply_as(p, false, z, p->h, w[ROUTER], NULL, c->experts, c->hidden);
     for (int i = 0; i < c->experts; i++) {
         most = fmax(most, z[i]);
         largest = fmax(largest, fabs(z[i]));
@@ -177,7 +182,7 @@ void reference_logits(const config *c, const weights *w, const int32_t *tokens, 
         if (i < from)
             continue;
         norm(&p, p.h, p.x, w->norm, c->hidden);
-        multiply(&p, logits + (size_t)(i - from) * (size_t)c->vocab, p.h, w->head, NULL, c->vocab, c->hidden);
+        multiply_as(&p, false, logits + (size_t)(i - from) * (size_t)c->vocab, p.h, w->head, NULL, c->vocab, c->hidden);
     }
     for (int i = 0; i < ARRAYS; i++)
         free(*arrays[i]);

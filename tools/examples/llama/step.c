@@ -48,19 +48,20 @@ static uint64_t on_device(const step *s, const void *member)
 
 /* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
  * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales:
- * for more than QUANTISED_ROWS it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w. */
+ * for many rows it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w. */
 static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
                             uint64_t starts)
 {
     product           p = {.starts = starts};
-    bool              widened = of_w != 0 && rows > QUANTISED_ROWS;
+    int               experts = starts != 0 ? m->config.experts : 0;
+    bool              widened = of_w != 0 && (experts != 0 ? model_widens_experts(&m->config, rows / m->config.top_k) : rows > QUANTISED_ROWS);
     int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
     ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
                               .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
                               .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
-                              .groups = starts != 0 ? m->config.experts : 0, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
+                              .groups = experts, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
                               .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
-    ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = n, .columns = k};
+    ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = experts != 0 ? experts * n : n, .columns = k};
     if (widened)
         try_pack(&m->device, ptxpack_dequantise_plan_create(m->device.pack, &codes, &p.widen));
     try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
@@ -204,7 +205,7 @@ void step_choices(const step *s, int row, int32_t *experts)
 
 static void enqueue_experts(const step *s, const model_layer *layer)
 {
-    const uint64_t                 *part = layer->part;
+    const uint64_t                 *part = layer->part, *scale = layer->scale;
     ptxpack_experts_route_buffers   route = {.size = sizeof route, .logits = s->routes, .starts = s->starts, .sources = s->sources,
                                              .places = s->places, .weights = s->weights, .workspace = s->route_workspace,
                                              .launch = PTXPACK_LAUNCH_OVERLAP};
@@ -215,8 +216,8 @@ static void enqueue_experts(const step *s, const model_layer *layer)
     if (s->choices != NULL)
         keep_choices(s, (int)(layer - s->m->layers));
     gather(s, s->gather_experts, s->sorted, s->h, s->sources);
-    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], 0, 0);
-    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], 0, 0);
+    multiply(s, &s->gate_up_product, s->inner, s->sorted, part[GATE], scale[GATE], 0);
+    multiply(s, &s->down_product, s->sorted, s->inner, part[DOWN], scale[DOWN], 0);
     try_pack(&s->m->device, ptxpack_experts_combine(s->combine, &combine, s->m->device.stream));
 }
 

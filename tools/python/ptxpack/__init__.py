@@ -14,13 +14,22 @@ Calls
     attention_with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, ..., block_table, ...)
                                              flash-attn's flash_attn_with_kvcache: appends k and v to the cache, then attends
     attention_append(k_new, v_new, k, v, seqused_k, *, q, cos, sin, rope_pairs, rope_q_at_start, page_table, cache_batch_idx,
-                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, out, stream, overlap)
+                     leftpad_k, cu_seqlens_new, max_seqlen_new, seqused_new, layout, dtype, kv_dtype, k_descale, v_descale, out,
+                     stream, overlap)
                                              new rows to a cache, with rotary embedding
     attention_blocks(mask_mod, batch, heads, seqlen_q, seqlen_kv, *, causal, window, align, attention_chunk, block_size, aux, like,
                      device, stream)        lists of the blocks of keys that a mask leaves, for attention(block_mask=...)
     attention_merge(o_a, lse_a, o_b, lse_b, *, layout, dtype, out, lse, return_lse, stream, overlap)
                                              attention to two sets of keys, from that to each
-    matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream, overlap)
+    matmul(a, b, *, alpha, beta, c, bias, activation, group_starts, scale_a, scale_b, dtype, out, stream, overlap)
+    experts_route(logits, top_k, *, normalise, dtype, out, stream, overlap)
+                                             the experts of each row, and an order of the rows by expert, for matmul(group_starts=...)
+    experts_combine(y, places, weights, *, residual, dtype, out, stream, overlap)
+                                             the weighted sum of what the experts of each row made of it
+    gather(table, ids, *, out, stream, overlap)
+                                             rows of a table
+    quantise(x, *, blocks, powers, dtype, out, scales, stream, overlap)
+                                             a matrix as e4m3 with scales; dequantise(codes, scales, *, dtype, out, ...) is the way back
     vector_add(x, y, a, b, c, *, dtype, out, stream)
     kernel(file, entry=None, *, text, include, options, symbols, NAME=...)
                                              a kernel of your own in macro PTX or CUDA C++; call it with grid, block, arguments
@@ -32,7 +41,8 @@ Calls
     from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back
     empty(shape, dtype, device=0)            a Tensor to write to
     info(device=0)                           a dictionary about a device and the compiler in use
-    Each one's help() states its arguments; attention.h, append.h, blocks.h, merge.h, gemm.h and vector.h state limits and errors.
+    Each one's help() states its arguments; attention.h, append.h, blocks.h, merge.h, gemm.h, experts.h, gather.h, quantise.h and
+    vector.h state limits and errors.
 
 Arrays   A call takes every array on a CUDA device that has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3);
          tensors of PyTorch are read directly.  Nothing is copied.  The types are f16, bf16 and e4m3, also stored as uint16
@@ -60,12 +70,16 @@ from .library import ArgumentError, Error, Unsupported
 from .append import attention_append
 from .flash_attn import flash_attn_with_kvcache as attention_with_kvcache
 from .blocks import attention_blocks
+from .experts import Routes, experts_combine, experts_route, gather
 from .lists import BlockLists
 from .merge import attention_merge
-from .operations import attention, info, matmul, vector_add
+from .operations import attention, info, vector_add
+from .products import matmul
 from .program import Kernel, kernel
+from .quantise import dequantise, quantise
 from .tensor import Tensor, empty, from_host, from_numpy
 
 __version__ = "0.1.0"
-__all__ = ["ArgumentError", "BlockLists", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention", "attention_append", "attention_blocks",
-           "attention_merge", "attention_with_kvcache", "empty", "from_host", "from_numpy", "info", "kernel", "matmul", "vector_add"]
+__all__ = ["ArgumentError", "BlockLists", "Error", "Kernel", "Routes", "Tensor", "Unsupported", "__version__", "attention", "attention_append", "attention_blocks",
+           "attention_merge", "attention_with_kvcache", "dequantise", "empty", "experts_combine", "experts_route", "from_host", "from_numpy", "gather",
+           "info", "kernel", "matmul", "quantise", "vector_add"]

@@ -6,12 +6,12 @@ import ctypes
 import operator
 from typing import Any, Optional, Union
 
-from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START, Unsupported,
+from .library import (ArgumentError, DENSE, LAUNCH_OVERLAP, LEFT_PAD, LENGTHS_NEW, PACKED, PAGED, ROPE_PAIRS, ROPE_Q_AT_START,
                       ROW_MAP, _AppendBuffers, _AppendDesc)
 from .device import _Plan
 from .arrays import _View, _is_compact
 from .lengths import _Integers, _in_batch
-from .operations import _BYTES, _Call, _LAYOUTS, _TYPES, _bytes_of, _of_blocks, _one_type, _sides_of, _strides_of
+from .operations import _BYTES, _Call, _LAYOUTS, _TYPES, _bytes_of, _descales_of, _of_blocks, _one_type, _sides_of, _strides_of
 from .program import kernel
 
 _OPTIONS = {"seqused_k": 0, "seqused_new": LENGTHS_NEW, "cache_batch_idx": ROW_MAP, "leftpad_k": LEFT_PAD}
@@ -67,7 +67,8 @@ class _Append:
                  window: Any = None, q: Any = None, cos: Any = None, sin: Any = None, rope_pairs: bool = False, rope_q_at_start: bool = False,
                  page_table: Any = None, cache_batch_idx: Any = None, leftpad_k: Any = None, cu_seqlens_new: Any = None,
                  max_seqlen_new: Optional[int] = None, seqused_new: Any = None, layout: str = "bshd",
-                 dtype: Optional[str] = None, kv_dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> None:
+                 dtype: Optional[str] = None, kv_dtype: Optional[str] = None, k_descale: Any = None, v_descale: Any = None,
+                 out: Any = None, stream: Any = None) -> None:
         if seqused_k is None:
             raise ArgumentError("an append needs the lengths of the sequences, and they are None")
         if layout not in _LAYOUTS:
@@ -89,9 +90,6 @@ class _Append:
         tensors.update({name: _of_blocks(tensors[name], kv_dtype) for name in ("k", "v")})
         self.tables = [call.view(name, array) for name, array in (("cos", cos), ("sin", sin)) if array is not None]
         of_bytes = _bytes_of(tensors["k_new"], tensors["k"], tensors["v"], kv_dtype)
-        if of_bytes not in (None, "q8_0") and attending is None:
-            raise Unsupported("PTXPACK_E_UNSUPPORTED", "attention_append: "
-                              "a cache of %s is appended to by flash_attn_with_kvcache" % of_bytes)
         new_rows = [view for name, view in tensors.items() if of_bytes is None or name not in ("k", "v")]
         kind = _one_type([*new_rows, *self.tables], dtype)
         self.out, self.out_given = None, out is not None
@@ -101,9 +99,10 @@ class _Append:
                         for name, view in tensors.items()}
         most = None if max_seqlen_new is None else operator.index(max_seqlen_new)
         *fields, options = self._fields(most)
+        self.descales, of_descales = self._descales(of_bytes, k_descale, v_descale)
         if rope_q_at_start and q is not None and not any(0 <= side < fields[2] for side in _sides_of(window)):
             options |= ROPE_Q_AT_START
-        options |= ROPE_PAIRS if rope_pairs else 0
+        options |= of_descales | (ROPE_PAIRS if rope_pairs else 0)
         strides = tuple(_strides_of(self.tensors[name], self.order) if name in self.tensors else _NOTHING for name in _TENSORS)
         self.kv_dtype = 0 if of_bytes is None else _BYTES[of_bytes]
         self.problem: tuple[Any, ...] = (_TYPES[kind], *fields, options, strides)
@@ -150,6 +149,15 @@ class _Append:
             raise ArgumentError("an extent of %d is too large" % max(fields))
         return fields
 
+    def _descales(self, of_bytes: Optional[str], k: Any, v: Any) -> tuple[list[int], int]:
+        """The addresses of the descales of an append alone, and the option that both have."""
+        if k is v is None:
+            return [0, 0], 0
+        if of_bytes in (None, "q8_0"):
+            raise ArgumentError("k_descale and v_descale are for k and v of e4m3 or int8, and k is %s" % self.tensors["k"].kind)
+        (_, *addresses), option = _descales_of(self.call, k, v, self.batch, self._extents("k")[2])
+        return addresses, option
+
     def _buffers(self, addresses: list[int], lengths_k: int, arrays: list[int]) -> Any:
         """Of a launch; `addresses` are those of the tensors, and `arrays` those after lengths_k."""
         tables = [table.address for table in self.tables] or [0, 0]
@@ -166,6 +174,7 @@ class _Append:
         all_of_them = [self.tensors[name].address if name in self.tensors else 0 for name in _TENSORS]
         buffers = self._buffers(all_of_them, arrays[0], arrays[1:])
         buffers.launch = LAUNCH_OVERLAP if overlap else 0
+        buffers.k_descale, buffers.v_descale = self.descales
         call.device.check(call.device.lib.ptxpack_attention_append(plan.pointer, ctypes.byref(buffers), call.stream))
         if self.out is None:
             call.results(*self.written())
@@ -216,7 +225,7 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
                      rope_pairs: bool = False, rope_q_at_start: bool = False, page_table: Any = None, cache_batch_idx: Any = None,
                      leftpad_k: Any = None, cu_seqlens_new: Any = None, max_seqlen_new: Optional[int] = None,
                      seqused_new: Any = None, layout: str = "bshd", dtype: Optional[str] = None, kv_dtype: Optional[str] = None,
-                     out: Any = None, stream: Any = None, overlap: bool = False) -> Any:
+                     k_descale: Any = None, v_descale: Any = None, out: Any = None, stream: Any = None, overlap: bool = False) -> Any:
     """Writes new keys and values to the end of a cache of k and v, in place; with cos and sin it rotates the new keys, and q, first.
 
     k_new, v_new  [batch, seqlen_new, heads_kv, head_dim]; with layout="bhsd" [batch, heads, seqlen, head_dim], all of them
@@ -230,7 +239,10 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     rope_q_at_start  all rows of q have the position of the first new row
     out           where q rotated goes; may be q
     dtype         "bf16" or "f16": what uint16 stands for
-    kv_dtype      "q8_0": k and v are uint8, whose last dimension is bytes of ggml's blocks, 34 for 32 elements
+    kv_dtype      "q8_0": k and v are uint8, whose last dimension is bytes of ggml's blocks, 34 for 32 elements; "e4m3": they are
+                  uint8 that stands for e4m3
+    k_descale, v_descale  with k and v of e4m3 or int8 and new rows of 16 bits, as of attention(): a new element is the code
+                  nearest to itself, rotated, over the descale; None: ones
     overlap       as of attention()
 
     The int32 arrays are on the device, and are read by the kernel:
@@ -244,5 +256,5 @@ def attention_append(k_new: Any, v_new: Any, k: Any, v: Any, seqused_k: Any, *, 
     """
     return _Append(k_new, v_new, k, v, seqused_k, q=q, cos=cos, sin=sin, rope_pairs=rope_pairs, rope_q_at_start=rope_q_at_start,
                    page_table=page_table, cache_batch_idx=cache_batch_idx, leftpad_k=leftpad_k, cu_seqlens_new=cu_seqlens_new,
-                   max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, kv_dtype=kv_dtype, out=out,
-                   stream=stream).launch(overlap)
+                   max_seqlen_new=max_seqlen_new, seqused_new=seqused_new, layout=layout, dtype=dtype, kv_dtype=kv_dtype,
+                   k_descale=k_descale, v_descale=v_descale, out=out, stream=stream).launch(overlap)

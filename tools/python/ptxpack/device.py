@@ -8,8 +8,8 @@ import os
 import threading
 from typing import Any, Callable, Iterator, Optional
 
-from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AppendDesc, _AttentionDesc, _GemmDesc, _MergeDesc,
-                      _Options, _Strides, _library, _lock, _raise)
+from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AppendDesc, _AttentionDesc, _CombineDesc, _GatherDesc, _GemmDesc, _MergeDesc,
+                      _Options, _QuantiseDesc, _RouteDesc, _Strides, _library, _lock, _raise)
 
 
 # ---- the driver that the library uses ----------------------------------------------------------------------
@@ -67,6 +67,11 @@ class _Device:
         self.blocks_plan = functools.lru_cache(maxsize=1024)(self._blocks_plan)
         self.merge_plan = functools.lru_cache(maxsize=1024)(self._merge_plan)
         self.gemm_plan = functools.lru_cache(maxsize=1024)(self._gemm_plan)
+        self.experts_route_plan = functools.lru_cache(maxsize=1024)(self._experts_route_plan)
+        self.experts_combine_plan = functools.lru_cache(maxsize=1024)(self._experts_combine_plan)
+        self.gather_plan = functools.lru_cache(maxsize=1024)(self._gather_plan)
+        self.quantise_plan = functools.lru_cache(maxsize=1024)(self._quantise_plan)
+        self.dequantise_plan = functools.lru_cache(maxsize=1024)(self._dequantise_plan)
         self.vector_plan = functools.lru_cache(maxsize=None)(self._vector_plan)
 
     def check(self, status: int) -> None:
@@ -140,11 +145,28 @@ class _Device:
         desc = _MergeDesc(ctypes.sizeof(_MergeDesc), *fields, *(_Strides(*three) for three in strides))
         return _Plan(self, "attention_merge", ctypes.byref(desc))
 
-    def _gemm_plan(self, *problem: Any) -> _Plan:
-        desc = _GemmDesc(ctypes.sizeof(_GemmDesc), *problem)
+    def _gemm_plan(self, *problem: Any, **more: int) -> _Plan:
+        desc = _GemmDesc(ctypes.sizeof(_GemmDesc), *problem, **more)
         plan = _Plan(self, "gemm", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_gemm_workspace(plan.pointer)
         return plan
+
+    def _experts_route_plan(self, *problem: Any) -> _Plan:
+        plan = _Plan(self, "experts_route", ctypes.byref(_RouteDesc(ctypes.sizeof(_RouteDesc), *problem)))
+        plan.workspace_bytes = self.lib.ptxpack_experts_route_workspace(plan.pointer)
+        return plan
+
+    def _experts_combine_plan(self, *problem: Any) -> _Plan:
+        return _Plan(self, "experts_combine", ctypes.byref(_CombineDesc(ctypes.sizeof(_CombineDesc), *problem)))
+
+    def _gather_plan(self, *problem: Any) -> _Plan:
+        return _Plan(self, "gather", ctypes.byref(_GatherDesc(ctypes.sizeof(_GatherDesc), *problem)))
+
+    def _quantise_plan(self, *problem: Any) -> _Plan:
+        return _Plan(self, "quantise", ctypes.byref(_QuantiseDesc(ctypes.sizeof(_QuantiseDesc), *problem)))
+
+    def _dequantise_plan(self, *problem: Any) -> _Plan:
+        return _Plan(self, "dequantise", ctypes.byref(_QuantiseDesc(ctypes.sizeof(_QuantiseDesc), *problem)))
 
     def _vector_plan(self, dtype: int) -> _Plan:
         return _Plan(self, "vector", dtype)

@@ -70,8 +70,8 @@ class _Cupy(_Other):
     def empty(self, like: Any, view: _View, device: _Device, shape: Optional[tuple[int, ...]], kind: str,
               stream: int) -> Any:
         cupy: Any = sys.modules["cupy"]
-        kinds = {"f32": cupy.float32, "f16": cupy.float16, "bf16": cupy.uint16}
-        dtype = like.dtype if view.kind == kind else kinds[kind]
+        kinds = {"f32": "float32", "f16": "float16", "bf16": "uint16", "s32": "int32", "e4m3": "uint8"}
+        dtype = like.dtype if view.kind == kind else getattr(cupy, kinds[kind])
         with cupy.cuda.Device(view.device):
             same = (stream or LEGACY_STREAM) == (cupy.cuda.get_current_stream().ptr or LEGACY_STREAM)
             other: ContextManager[Any] = contextlib.nullcontext() if same else cupy.cuda.ExternalStream(stream)

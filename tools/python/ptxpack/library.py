@@ -1,5 +1,5 @@
 """library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, append.h,
-merge.h, blocks.h, parallel.h, gemm.h and vector.h."""
+merge.h, blocks.h, parallel.h, gemm.h, experts.h, gather.h, quantise.h and vector.h."""
 from __future__ import annotations
 
 import ctypes
@@ -17,6 +17,9 @@ LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD, SINKS, ALIBI, BIAS, MASK_BITS, VALUES_I
 DESCALES_TENSOR, DESCALES_HEAD, UNNORMALIZED = 1 << 24, 1 << 25, 1 << 26  # further ones
 LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
 MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
+EXPERTS_F32, EXPERTS_NORMALISE = 1, 2  # options of ptxpack_experts_route_desc
+EXPERTS_RESIDUAL = 1  # an option of ptxpack_experts_combine_desc
+QUANTISE_POWERS, QUANTISE_BLOCKS = 1, 2  # options of ptxpack_quantise_desc
 LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
@@ -114,6 +117,28 @@ _GemmDesc = _structure(
 _GemmBuffers = _structure("_GemmBuffers", (ctypes.c_uint32, "size"), (ctypes.c_float, "alpha beta"),
                           (ctypes.c_uint64, "a b c d bias workspace"), (ctypes.c_uint32, "launch reserved"),
                           (ctypes.c_uint64, "scale_a scale_b group_starts"))
+_RouteDesc = _structure(
+    "_RouteDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows experts top_k"),
+    (ctypes.c_uint32, "options"), (ctypes.c_int64, "stride"))
+_RouteBuffers = _structure(
+    "_RouteBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "logits starts sources places weights workspace"),
+    (ctypes.c_uint32, "launch reserved"))
+_CombineDesc = _structure(
+    "_CombineDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows top_k columns"),
+    (ctypes.c_uint32, "options"), (ctypes.c_int64, "stride_y stride_residual stride_out"))
+_CombineBuffers = _structure(
+    "_CombineBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "y places weights residual out"),
+    (ctypes.c_uint32, "launch reserved"))
+_GatherDesc = _structure(
+    "_GatherDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows table_rows columns"),
+    (ctypes.c_uint32, "reserved"), (ctypes.c_int64, "stride_table stride_y"))
+_GatherBuffers = _structure("_GatherBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "ids table y"),
+                            (ctypes.c_uint32, "launch reserved"))
+_QuantiseDesc = _structure(
+    "_QuantiseDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows columns"),
+    (ctypes.c_uint32, "options reserved"), (ctypes.c_int64, "stride_x stride_codes"))
+_QuantiseBuffers = _structure("_QuantiseBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "x codes scales"),
+                              (ctypes.c_uint32, "launch reserved"))
 _Symbol = _structure("_Symbol", (ctypes.c_char_p, "name"), (ctypes.c_int64, "value"))
 _Words = ctypes.POINTER(ctypes.c_char_p)
 _Source = _structure(
@@ -173,6 +198,22 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_gemm_plan_free": (None, ctypes.c_void_p),
     "ptxpack_gemm_workspace": (ctypes.c_size_t, ctypes.c_void_p),
     "ptxpack_gemm_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_experts_route_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_experts_route_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_experts_route_workspace": (ctypes.c_size_t, ctypes.c_void_p),
+    "ptxpack_experts_route": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_experts_combine_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_experts_combine_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_experts_combine": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_gather_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_gather_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_gather": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_quantise_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_quantise_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_quantise": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_dequantise_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_dequantise_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_dequantise": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_vector_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
     "ptxpack_vector_plan_free": (None, ctypes.c_void_p),
     "ptxpack_vector_add": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,

@@ -1,4 +1,4 @@
-"""operations.py - the calls: attention, matmul, vector_add, info."""
+"""operations.py - what every call has, and the calls attention, vector_add and info."""
 from __future__ import annotations
 
 import collections
@@ -8,7 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, Q8_0, SINKS, UNNORMALIZED,
-                      Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _GemmBuffers, _lock)
+                      Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
 from .lengths import _Lengths
@@ -473,81 +473,6 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
     results = call.results(*made, *(() if _append is None else _append.written()))
     return results[:2] if want_lse else results[0]
-
-
-# ---- matmul ------------------------------------------------------------------------------------------------
-_ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3}  # ptxpack_activation
-_ROW_MAJOR, _COLUMN_MAJOR = 0, 1  # ptxpack_order
-
-
-def _product_of(a: _View, b: _View) -> tuple[int, int, int, int, tuple[int, ...]]:
-    """m, n, k, batch, and the shape of the result."""
-    if any(len(view.shape) not in (2, 3) for view in (a, b)):
-        raise ArgumentError("a is %s and b is %s: they must have 2 or 3 dimensions" % (a.shape, b.shape))
-    (m, k), n = a.shape[-2:], b.shape[-1]
-    batches = [view.shape[0] for view in (a, b) if len(view.shape) == 3]
-    shape = ((max(batches),) if batches else ()) + (m, n)
-    if min(shape) < 1 or max(shape + (k,)) >= 2**31:
-        raise ArgumentError("a is %s and b is %s: extents are 1 or more, below 2^31" % (a.shape, b.shape))
-    return m, n, k, max(batches, default=1), shape
-
-
-def _matrix_of(view: _View, batch: int, rows: int, columns: int,
-               row_major: bool = False) -> tuple[int, int, int]:
-    """ptxpack_order, the stride and the batch stride of [rows, columns] or [batch, rows, columns]."""
-    fit = (rows, columns), (batch, rows, columns)
-    if view.shape not in fit:
-        raise ArgumentError("%s is %s, and must be %s or %s" % ((view.name, view.shape) + fit))
-    row, column = view.strides[-2:]
-    apart = view.strides[0] if len(view.shape) == 3 and batch > 1 else 0
-    if apart == 0 and batch > 1:
-        apart = -1  # the same for all
-    in_rows, in_columns = column == 1 or columns == 1, (row == 1 or rows == 1) and not row_major
-    if in_columns and (columns == 1 or column > 0 and not in_rows):
-        return _COLUMN_MAJOR, column, apart
-    if in_rows and (rows == 1 or row > 0):
-        return _ROW_MAJOR, row, apart
-    raise ArgumentError("%s: its strides are %s, and its %s must be contiguous" % (
-        view.name, view.strides, "rows" if row_major else "rows or columns"))
-
-
-def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = None, bias: Any = None,
-           activation: Optional[str] = None, dtype: Optional[str] = None, out: Any = None, stream: Any = None,
-           overlap: bool = False) -> Any:
-    """activation(alpha a b + beta c + bias), summed in f32.
-
-    a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
-                stride of 0, is the same for all.  Rows or columns are contiguous, so that a transposed view
-                will do; the other stride is a multiple of 8 elements
-    c           [m, n] or [batch, m, n], with contiguous rows
-    bias        [n], the same for all rows
-    activation  "relu", "gelu" (by tanh) or "silu"
-    dtype       "bf16" or "f16": what uint16 stands for
-    out         where the result goes: [m, n], or [batch, m, n] where a or b has three dimensions, with
-                contiguous rows; may be c.  It is needed where n is no multiple of 8, with rows that lie so
-    overlap     as of attention()
-    """
-    if activation not in _ACTIVATIONS:
-        raise ArgumentError("activation is %r, and may be 'relu', 'gelu' or 'silu'" % (activation,))
-    call = _Call("a", a, stream)
-    a, b = call.first, call.view("b", b)
-    c, bias = (None if x is None else call.view(name, x) for name, x in (("c", c), ("bias", bias)))
-    m, n, k, batch, shape = _product_of(a, b)
-    kind = _one_type([view for view in (a, b, c, bias) if view is not None], dtype)
-    if bias is not None and (bias.shape != (n,) or not _is_compact(bias)):
-        raise ArgumentError("bias is %s, and must be contiguous %s" % (bias.shape, (n,)))
-    made, d = call.output("out", out, a.kind, shape)
-    orders, strides, batches = zip(
-        _matrix_of(a, batch, m, k), _matrix_of(b, batch, k, n),
-        _matrix_of(c, batch, m, n, row_major=True) if c is not None else (_ROW_MAJOR, 0, 0),
-        _matrix_of(d, batch, m, n, row_major=True))
-    plan = call.device.gemm_plan(_TYPES[kind], m, n, k, batch, *orders[:2], *strides, *batches, c is not None,
-                                 bias is not None, _ACTIVATIONS[activation])
-    addresses = [0 if view is None else view.address for view in (a, b, c, d, bias)]
-    buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream),
-                           LAUNCH_OVERLAP if overlap else 0)
-    call.device.check(call.device.lib.ptxpack_gemm_launch(plan.pointer, ctypes.byref(buffers), call.stream))
-    return call.results((made, out is not None))[0]
 
 
 # ---- vector_add --------------------------------------------------------------------------------------------
