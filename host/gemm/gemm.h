@@ -8,7 +8,8 @@
  * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
  * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), few rows of 16 bits and a B of e4m3 by ptx/gemm/rows_e4m3.ptx (sm_90),
  * and the products of groups of rows by ptx/gemm/wgmma_groups.ptx (sm_90a) and ptx/gemm/mma_groups.ptx (from sm_75 on), with a B of e4m3
- * by ptx/gemm/rows_groups_e4m3.ptx (from sm_80 on), which is for few rows a group and takes any number.  C11 and C++; this header needs no CUDA header. */
+ * by ptx/gemm/rows_groups_e4m3.ptx (from sm_80 on), which is for few rows a group and takes any number.  C11 and C++; this header
+ * needs no CUDA header. */
 #ifndef PTXPACK_GEMM_H
 #define PTXPACK_GEMM_H
 #include <stdint.h>

@@ -7,8 +7,9 @@
  *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
  * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
  *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
- * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone are those of 16 bits, if the model makes these of
- *            its weights in each layer, which it takes besides; those of experts with few rows each are of e4m3, as its own */
+ * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone
+ *            are those of 16 bits, if the model makes these of its weights in each layer, which it takes besides; those of experts
+ *            with few rows each are of e4m3, as its own */
 #include "model.h"
 
 #include <stdarg.h>
@@ -25,8 +26,8 @@
 enum {
     PAGE_ROWS = 64,
     REST_US = 20000,
-    CHUNK = 2048 /* tokens of a prompt at once, where decoding is timed */,
-    PRODUCTS = 5 /* of a layer */
+    CHUNK = 2048, /* tokens of a prompt at once, where decoding is timed */
+    PRODUCTS = 5  /* of a layer */
 };
 
 static const model_shape shapes[] = {
