@@ -41,6 +41,8 @@ emulated="$check --device emu --seed ${PTXPACK_TEST_SEED:-20261127}"
 jobs() {
     for test; do
         case $test in
+        loader/generations.sh) ;; # fetches what the next one uses
+        loader/generations) echo "$test sh tests/$test.sh; $build/tests/loader-generations" ;;
         *.sh) echo "$test sh tests/$test" ;;
         *) echo "$test $build/tests/$(echo "$test" | tr / -)" ;;
         esac
@@ -65,20 +67,16 @@ jobs() {
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"
 }
 
-# The long ones first, the longest of them at the very beginning, so that none is left alone at the end.  generations.c uses what
-# generations.sh fetched.
-long='check/sm_90 loader/ptxas check/sm_80 check/self_test_emu check/late inline/inline tools/warm mutate/sample.sh
-    emu/driver/programs check/sm_75 tools/checker check/d64_sm_86 check/d64_sm_100 check/few_sm_90 emu/rows/attention_wgmma
-    tools/golden.sh host/plan/kernel_texts tools/llama.sh emu/rows/gemm_wgmma emu/run/fuzz'
+# The long ones first, the longest of them at the very beginning, so that none is left alone at the end.
+long='check/sm_90 check/sm_80 check/self_test_emu check/late tools/warm mutate/sample.sh inline/inline loader/generations
+    check/sm_75 check/d64_sm_100 tools/golden.sh tools/llama.sh check/few_sm_90 emu/driver/programs host/plan/kernel_texts
+    check/d64_sm_86 tools/checker emu/run/fuzz emu/rows/attention_wgmma loader/ptxas emu/rows/gemm_wgmma'
 {
     for name in $long; do
         jobs "$@" | grep "^$name "
     done
-    jobs "$@" | grep -vE "^($(echo $long | tr ' ' '|')|loader/generations) "
+    jobs "$@" | grep -vE "^($(echo $long | tr ' ' '|')) "
 } | xargs -d '\n' -P "$(nproc)" -I '{}' sh tests/run.sh --one '{}'
-case " $* " in
-*" loader/generations "*) sh tests/run.sh --one "loader/generations $build/tests/loader-generations" ;;
-esac
 
 results=$PTXPACK_TEST_LOGS/results
 failed=$(grep -c '^FAIL' "$results") skipped=$(grep -c '^SKIP' "$results") passed=$(grep -c '^PASS' "$results")
