@@ -91,8 +91,6 @@ static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
 
 /* Elements, a multiple of which each stride is. */
 static int64_t unit_of(const gemm_matrix *x) { return ALIGNMENT / x->element; }
-static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* The stride of a single line means nothing. */
 static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *line)
 {

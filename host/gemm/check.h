@@ -68,4 +68,7 @@ ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry
 /* The same for the addresses of a launch. */
 ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *geometry, const ptxpack_gemm_buffers *buffers,
                                           char line[PLAN_LINE]);
+
+/* a / b of numbers from 0 on, rounded up. */
+static inline int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 #endif

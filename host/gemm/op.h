@@ -56,6 +56,14 @@ extern const uint16_t gemm_rows_corners[GEMM_ROWS_CORNERS];
 enum { GEMM_GROUPS_CORNERS = 3, GEMM_GROUPS_PLAIN_CORNERS = 2 };
 extern const uint16_t gemm_groups_corners[GEMM_GROUPS_CORNERS];
 
+/* What the rows of ptx/gemm/rows.ptx and rows_groups_e4m3.ptx say: the rows and columns of a tile, blocks of k in flight, and the warps
+ * whose sums shared memory holds; and their plan_method.derive. */
+typedef struct gemm_rows_layout {
+    int64_t rows, columns, unroll, warps;
+} gemm_rows_layout;
+gemm_rows_layout gemm_rows_layout_of(const ptxpack_variant *row);
+ptxpack_status   gemm_rows_derive(const ptxpack_variant *row, void *out);
+
 /* How many tiles of `height` rows groups with `rows` rows in all have: at most, and where sizes are as they come. */
 double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height);
 double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height);

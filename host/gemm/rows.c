@@ -5,23 +5,18 @@
 
 enum { BLOCK_K = 32 };
 
-/* What a row of kernels.def says. */
-typedef struct rows_layout {
-    int64_t rows, columns, unroll, warps;
-} rows_layout;
-
-static rows_layout layout_of(const ptxpack_variant *row)
+gemm_rows_layout gemm_rows_layout_of(const ptxpack_variant *row)
 {
-    return (rows_layout){ptxpack_variant_parameter(row, "ROWS", 0),
-                         16 * ptxpack_variant_parameter(row, "TILES", 0),
-                         ptxpack_variant_parameter(row, "UNROLL", 1), row->threads / 32};
+    return (gemm_rows_layout){ptxpack_variant_parameter(row, "ROWS", 0),
+                              16 * ptxpack_variant_parameter(row, "TILES", 0),
+                              ptxpack_variant_parameter(row, "UNROLL", 1), row->threads / 32};
 }
 
-static ptxpack_status derive(const ptxpack_variant *row, void *out)
+ptxpack_status gemm_rows_derive(const ptxpack_variant *row, void *out)
 {
-    const rows_layout l = layout_of(row);
-    const int64_t     bytes = l.warps * l.rows * (l.columns + 4) * (int64_t)sizeof(float);
-    *(rows_layout *)out = l;
+    const gemm_rows_layout l = gemm_rows_layout_of(row);
+    const int64_t          bytes = l.warps * l.rows * (l.columns + 4) * (int64_t)sizeof(float);
+    *(gemm_rows_layout *)out = l;
     return bytes == row->shared_bytes
                ? PTXPACK_OK
                : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
@@ -40,7 +35,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
 {
     enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 65536 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    const int64_t            most = layout_of(row).rows;
+    const int64_t            most = gemm_rows_layout_of(row).rows;
     if (d->m > most)
         snprintf(line, PLAN_LINE, "m is %d, more than %d", (int)d->m, (int)most);
     else if (((const gemm_geometry *)problem->geometry)->batch > 1)
@@ -64,7 +59,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     (void)problem;
-    return (double)layout_of(row).rows;
+    return (double)gemm_rows_layout_of(row).rows;
 }
 
 /* On Hopper, wgmma with 64 rows.  Over cuBLAS on an H200 on 2026-11-27, rows.ptx and wgmma, B column-major, n x k:
@@ -81,11 +76,9 @@ static size_t yields(const plan_problem *problem)
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
-static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Parts of k, so many that the blocks of all tiles fill the GPU once, and each warp has all its loads in flight at
  * least once. */
-static int64_t splits_of(const ptxpack_variant *row, const rows_layout *l, int64_t tiles, int64_t blocks,
+static int64_t splits_of(const ptxpack_variant *row, const gemm_rows_layout *l, int64_t tiles, int64_t blocks,
                          int sm_count)
 {
     const int64_t held = (int64_t)(sm_count > 0 ? sm_count : 1) * row->blocks_per_sm;
@@ -100,7 +93,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     enum { ELEMENT = sizeof(uint16_t), COUNTER = 4, ALIGNMENT = 16 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_matrix       *x = ((const gemm_geometry *)problem->geometry)->matrix;
-    const rows_layout       *l = (const rows_layout *)layout;
+    const gemm_rows_layout  *l = (const gemm_rows_layout *)layout;
     const int64_t            tiles = divided_up(d->n, l->columns), blocks = divided_up(d->k, BLOCK_K);
     const int64_t            wanted = splits_of(row, l, tiles, blocks, problem->sm_count);
     const int64_t            part = blocks > 0 ? divided_up(blocks, wanted) : 0;
@@ -148,8 +141,8 @@ const plan_method           gemm_rows = {
               .fields = fields,
               .field_count = sizeof fields / sizeof fields[0],
               .argument_bytes = sizeof(gemm_rows_arguments),
-              .layout_bytes = sizeof(rows_layout),
-              .derive = derive,
+              .layout_bytes = sizeof(gemm_rows_layout),
+              .derive = gemm_rows_derive,
               .refusal = refusal,
               .cost = cost,
               .yields = yields,

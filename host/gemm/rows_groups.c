@@ -6,29 +6,6 @@
 
 enum { BLOCK_K = 64, UNIT_K = 16 /* of a lane's load */, UNIT_N = 8 };
 
-/* What a row of kernels.def says. */
-typedef struct rows_groups_layout {
-    int64_t rows, columns, warps;
-} rows_groups_layout;
-
-static rows_groups_layout layout_of(const ptxpack_variant *row)
-{
-    return (rows_groups_layout){ptxpack_variant_parameter(row, "ROWS", 0),
-                                16 * ptxpack_variant_parameter(row, "TILES", 0), row->threads / 32};
-}
-
-static ptxpack_status derive(const ptxpack_variant *row, void *out)
-{
-    const rows_groups_layout l = layout_of(row);
-    const int64_t            bytes = l.warps * l.rows * (l.columns + 4) * (int64_t)sizeof(float);
-    *(rows_groups_layout *)out = l;
-    return bytes == row->shared_bytes
-               ? PTXPACK_OK
-               : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
-                              "kernels.def, row %s: shared_bytes is %d, its sums take %lld", row->id,
-                              row->shared_bytes, (long long)bytes);
-}
-
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
@@ -39,12 +16,10 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 }
 
 /* ---- the choice --------------------------------------------------------------------------------- */
-static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* At most. */
 static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *d)
 {
-    const rows_groups_layout l = layout_of(row);
+    const gemm_rows_layout l = gemm_rows_layout_of(row);
     return gemm_groups_most_tiles(d->groups, d->m, l.rows) * (double)divided_up(d->n, l.columns);
 }
 
@@ -70,7 +45,7 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum { BYTES_AS_ROWS = 32 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    const int64_t            rows = layout_of(row).rows;
+    const int64_t            rows = gemm_rows_layout_of(row).rows;
     return gemm_groups_usual_tiles(d->groups, d->m, rows) * (double)(BYTES_AS_ROWS + rows);
 }
 
@@ -82,7 +57,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     enum { ELEMENT = sizeof(uint16_t), GROUP_M = 8 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
-    const int32_t            tiles_n = (int32_t)divided_up(d->n, ((const rows_groups_layout *)layout)->columns);
+    const int32_t            tiles_n = (int32_t)divided_up(d->n, ((const gemm_rows_layout *)layout)->columns);
     ((ptxpack_gemm_plan *)head)->arguments.rows_groups = (gemm_rows_groups_arguments){
         .a_line = g->matrix[GEMM_A].stride * ELEMENT,
         .b_line = g->matrix[GEMM_B].stride,
@@ -125,8 +100,8 @@ const plan_method           gemm_rows_groups = {
               .fields = fields,
               .field_count = sizeof fields / sizeof fields[0],
               .argument_bytes = sizeof(gemm_rows_groups_arguments),
-              .layout_bytes = sizeof(rows_groups_layout),
-              .derive = derive,
+              .layout_bytes = sizeof(gemm_rows_layout),
+              .derive = gemm_rows_derive,
               .refusal = refusal,
               .cost = cost,
               .symbols = symbols,

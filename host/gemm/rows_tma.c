@@ -15,8 +15,6 @@ typedef struct rows_tma_layout {
     ptxpack_tma_box a, b;
 } rows_tma_layout;
 
-static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* The bits of an element of B. */
 static int bits_of_b(const ptxpack_variant *row)
 {

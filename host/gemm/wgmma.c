@@ -65,8 +65,6 @@ typedef struct tile_counts {
     int64_t k_blocks; /* of a block of the cluster */
 } tile_counts;
 
-static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g)
 {
     int64_t     cluster_m = ptxpack_variant_parameter(row, "CLUSTER_M", 1);

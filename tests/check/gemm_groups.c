@@ -1,6 +1,6 @@
-/* gemm_groups.c - products of groups of rows, of 16 bits or with a B of e4m3, against the double-precision reference: sizes as they come, no rows at all, all of
- * them in one group, more groups than a step of the search takes; then a captured graph with other sizes.  A kernel writes
- * the starts, which ends before the product begins to work, not before it starts.
+/* gemm_groups.c - products of groups of rows, of 16 bits or with a B of e4m3, against the double-precision reference: sizes as they
+ * come, no rows at all, all of them in one group, more groups than a step of the search takes; then a captured graph with other
+ * sizes.  A kernel writes the starts, which ends before the product begins to work, not before it starts.
  *
  * Passes   Every row of D before the last start is the rounding of a number within the reference's error
  *          (host/gemm/reference.h), and nothing else is written; starts beyond m count as m.  Rows of A from the last start on are NaN. */
