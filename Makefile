@@ -218,7 +218,7 @@ $(TESTS) $(call binary,$(RECORD)): $(TEST_LIBS)
 	$(SAY) TEST $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka -o $@
 # These tests are above the loader: a mock replaces it and the GPU.
-$(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-attention-lengths host-attention-heads host-attention-bias \
+$(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-attention-lengths host-attention-heads host-attention-bias host-attention-arrivals \
   host-gemm-plan \
   tools-checker): $(B)/tests/fake/loader.o
 # cuda.h, if it is installed, is not our code: its warnings are not shown.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
 #include "host/attention/append/attached.h"
@@ -139,7 +140,8 @@ enum {
     SPLITS = MASKS + STORAGES, /* all of these again, with keys in parts */
     KINDS = MASKS + STORAGES + SPLITS
 };
-_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS && ATTENTION_BUILDS == ATTENTION_LIST_BUILDS + 2 * MASKS,
+_Static_assert(ATTENTION_BUILD_KINDS == 2 * KINDS &&
+                   ATTENTION_ARRIVAL_BUILDS == ATTENTION_LIST_BUILDS + 2 * MASKS,
                "op.h numbers the builds");
 
 /* The corners of rows for k and v of bytes, in the place of the first ones of others: e4m3 without a mask; int8 with lengths and
@@ -155,12 +157,33 @@ static unsigned attention_codes_build(const ptxpack_variant *row, unsigned index
     return bytes || index < ATTENTION_ALIBI_BUILDS ? index : 0;
 }
 
+/* Lists, and keys that arrive, of rows that take them; they return what the build is called. */
+static const char *build_lists(const ptxpack_variant *row, ptxpack_attention_desc *d)
+{
+    if (attention_lists_missing(row) != NULL)
+        return "";
+    d->block_rows = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
+    d->block_keys = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    return " lists";
+}
+
+static const char *build_arrivals(const ptxpack_variant *row, ptxpack_attention_desc *d)
+{
+    if (attention_arrivals_missing(row) != NULL)
+        return "";
+    d->mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    d->arrival_rows = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    return " arrivals";
+}
+
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
     const bool bytes = attention_row_kv(row) == ATTENTION_KV_BYTES;
     const bool blocks = attention_row_kv(row) == ATTENTION_KV_BLOCKS;
     index = attention_codes_build(row, index, corner);
+    const bool arrivals = index >= ATTENTION_ARRIVAL_BUILDS;
+    index = arrivals ? 4 + 2 * (index - ATTENTION_ARRIVAL_BUILDS) : index; /* those of a causal mask */
     const bool lists = index >= ATTENTION_LIST_BUILDS;
     const bool chunk = !lists &&
                        index >= ATTENTION_CHUNK_BUILDS; /* whatever the kind's mask, with a causal one */
@@ -207,11 +230,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
         d.window_left = d.window_right = 0;
         d.chunk = KEYS;
     }
-    const bool of_lists = lists && attention_lists_missing(row) == NULL;
-    if (of_lists) {
-        d.block_rows = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
-        d.block_keys = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
-    }
+    const char *keys_in = lists ? build_lists(row, &d) : arrivals ? build_arrivals(row, &d) : "";
     if (kind >= MASKS && dtype != PTXPACK_E4M3) { /* fp8 has no lengths */
         d.options |= PTXPACK_LENGTHS_KV;
         d.kv_rows = storages[kind - MASKS].rows;
@@ -227,11 +246,10 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
              : few   ? " row tiles"
                      : " heads packed",
              softcap ? " softcap" : "", sinks ? " sinks" : "",
-             past       ? " alibi past"
-             : alibi    ? " alibi"
-             : chunk    ? " chunk"
-             : of_lists ? " lists"
-                        : "",
+             past    ? " alibi past"
+             : alibi ? " alibi"
+             : chunk ? " chunk"
+                     : keys_in,
              padded ? " padded" : "",
              int8     ? " int8"
              : bytes  ? " e4m3"
@@ -402,6 +420,7 @@ static double kept_pairs(const ptxpack_attention_desc *d, const attention_geomet
         return chunk_ramp(d->seqlen_kv, g->chunk) -
                chunk_ramp(g->left_offset > 0 ? g->left_offset : 0, g->chunk);
     double upto = g->limited_right ? ramp(rows, keys, g->right_offset + 1.0) : rows * keys;
+    upto -= (double)g->early_rows * g->early_keys;
     return upto - (g->limited_left ? ramp(rows, keys, g->left_offset) : 0);
 }
 

@@ -42,6 +42,15 @@
  *          attended to that the mask and mask_mod leave, of full_list, for which mask_mod is not evaluated, all that the mask
  *          leaves.  Keys of other blocks are masked.  These are the arrays of FlexAttention's BlockMask; the kernels skip what
  *          is in neither list.  blocks.h makes them from the mask and mask_mod.  Not with fp8, nor lengths of their own.
+ * Arrivals With arrival_rows n the keys come in pieces of n rows, and a launch may begin before they are there, as where GPUs
+ *          share a sequence (host/parallel).  It reads rows p n .. of k and v, of all sequences, when word p of `arrivals` is
+ *            1      they are in k and v
+ *            r + 2  they are rows r .. of k_own and v_own, [batch][seqlen_q][heads_kv][columns], compact
+ *          and until then, while the word is 0, it waits, on the GPU.  Whoever writes a word writes the rows before it; until the
+ *          launch ends, words only change from 0.  What they wait for must not need this GPU: a kernel that has all of its
+ *          multiprocessors would wait for ever for another one.  Rows of q before early_rows attend to early_keys keys less than the
+ *          mask says: two runs of a sequence's rows in one launch.  On Hopper, of 16-bit types with head_dim_v up to 256; neither
+ *          with lengths of their own, ALiBi, bias, bits, hooks, lists of blocks, chunks nor append.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Caches   With `kv_dtype` PTXPACK_E4M3 or PTXPACK_INT8 an element of k and v is one byte, which means code * k_descale or
  *          code * v_descale, while q and o are f16 or bf16.  Products and sums are as exact as those of 16-bit keys: the
@@ -183,6 +192,13 @@ typedef struct ptxpack_attention_desc {
     /* Blocks of rows from one sequence, and one query head, to the next in block_count and full_count; in the lists
      * block_width times as far.  0: all have the same lists. */
     int64_t block_batch, block_head;
+    /* Keys that arrive while a launch runs: see "Arrivals"; with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, seqlen_kv at least seqlen_q.
+     * A kernel's tiles must divide arrival_rows and early_rows: multiples of 128 have kernels for each head_dim up to 256;
+     * others may be PTXPACK_E_UNSUPPORTED.  0: off; then, and where `size` ends before these fields, the others are 0. */
+    int32_t arrival_rows;
+    int32_t early_rows;       /* from 0 to below seqlen_q */
+    int32_t early_keys;       /* with early_rows at most seqlen_kv - seqlen_q; otherwise 0 */
+    int32_t reserved_arrival; /* 0 */
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v, o and bias are multiples of 16 bytes, those of lse and the descales of 4. */
@@ -220,6 +236,10 @@ typedef struct ptxpack_attention_buffers {
      * `size` ends before, they are 0. */
     uint64_t block_count, full_count; /* [sequences or 1][heads or 1][blocks of rows] */
     uint64_t block_list, full_list;   /* [sequences or 1][heads or 1][blocks of rows][block_width] */
+    /* Read with arrival_rows, and otherwise ignored: words of 32 bits, one for each piece of the keys; and tensors, multiples of 16
+     * bytes, which are 0 together if no piece is there.  Where `size` ends before, they are 0. */
+    uint64_t arrivals;
+    uint64_t k_own, v_own;
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
@@ -251,12 +252,16 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     out->array_bytes[ARRAY_BIAS] = attention_bias_bytes(desc);
     out->array_bytes[ARRAY_BITS] = attention_bits_bytes(desc);
     status = attention_resolve_lists(desc, out, line);
+    if (status == PTXPACK_OK)
+        status = attention_resolve_arrivals(desc, out, line);
     for (int i = 0; i < HOOK_COUNT && status == PTXPACK_OK; i++)
         status = attention_check_hook(attention_hook(desc, i), i, &out->hook_parts[i], line);
     return status;
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
+static bool is_tensor(int array) { return array == ARRAY_BIAS || array >= ARRAY_K_OWN; }
+
 void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
                            const ptxpack_attention_buffers *b, memory_range ranges[RANGE_COUNT])
 {
@@ -275,10 +280,12 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
     memcpy(ranges, tensors, sizeof tensors);
     for (int i = 0; i < ARRAY_COUNT; i++)
         ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
-                                                  geometry->array_bytes[i], i == ARRAY_BIAS ? 16 : 4,
+                                                  geometry->array_bytes[i], is_tensor(i) ? 16 : 4,
                                                   geometry->array_bytes[i] == 0};
     for (int i = ARRAY_FULL_COUNT; i <= ARRAY_FULL_LIST; i += ARRAY_FULL_LIST - ARRAY_FULL_COUNT)
         ranges[RANGE_ARRAYS + i].optional |= b->full_count == 0 && b->full_list == 0;
+    for (int i = ARRAY_K_OWN; i <= ARRAY_V_OWN; i++)
+        ranges[RANGE_ARRAYS + i].optional |= b->k_own == 0 && b->v_own == 0;
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,

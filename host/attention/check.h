@@ -21,7 +21,8 @@ typedef struct attention_tensor {
 } attention_tensor;
 
 /* The arrays of a launch, in the order of every table about them: int32 of sequences with lengths of their own, and from
- * ARRAY_SINKS on f32 of query heads; a bias, and bits; from ARRAY_BLOCK_COUNT on int32 lists of blocks. */
+ * ARRAY_SINKS on f32 of query heads; a bias, and bits; from ARRAY_BLOCK_COUNT on int32 lists of blocks; of
+ * keys that arrive their words, and tensors. */
 enum {
     ARRAY_STARTS_Q,
     ARRAY_STARTS_KV,
@@ -38,6 +39,9 @@ enum {
     ARRAY_FULL_COUNT,
     ARRAY_BLOCK_LIST,
     ARRAY_FULL_LIST,
+    ARRAY_ARRIVALS,
+    ARRAY_K_OWN,
+    ARRAY_V_OWN,
     ARRAY_COUNT
 };
 extern const char *const attention_array_names[ARRAY_COUNT];
@@ -71,6 +75,8 @@ typedef struct attention_geometry {
     uint64_t        array_bytes[ARRAY_COUNT]; /* 0: not asked for */
     int             hook_parts[HOOK_COUNT];   /* HOOK_MOD, ..; 0: no such hook */
     attention_lists lists;                    /* .rows 0: none */
+    int32_t         arrival_rows;             /* of a piece of the keys; 0: all are there */
+    int32_t         early_rows, early_keys;   /* rows before that one attend to so many keys less */
 } attention_geometry;
 
 /* For tests and measurements, in a descriptor's split_rows, where callers state multiples of 256: ATTENTION_PARTS + n cuts the
@@ -193,6 +199,7 @@ static inline bool attention_has_whole_scores(const attention_geometry *g)
 {
     return g->hook_parts[HOOK_SCORE] != 0 || attention_has_bias(g);
 }
+static inline bool attention_has_arrivals(const attention_geometry *g) { return g->arrival_rows != 0; }
 static inline bool attention_has_lists(const attention_geometry *g) { return g->lists.rows != 0; }
 /* What makes scores of what kernels have of them before a hook and the softmax. */
 static inline float attention_score_scale(const attention_geometry *g)

@@ -319,7 +319,7 @@ static bool splits(const estimate *e)
                   (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
     /* packed heads with lengths have whole tiles, and so have lists, whose lengths nobody knows here */
     bool untried = (g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) == 1) ||
-                   attention_has_lists(g);
+                   attention_has_lists(g) || attention_has_arrivals(g);
     return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !untried &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
@@ -418,7 +418,7 @@ static double choose(const ptxpack_variant *row, const ptxpack_attention_desc *d
     int64_t             group = group_of(row, d);
     double              clocks = clocks_with(row, d, g, caps, sm_count, 1, split);
     bool                few = d->seqlen_q <= MOST_QUERIES && d->split_rows == 0;
-    if (group == 1 || attention_has_lists(g) || !(few || attention_pack_wanted(d)))
+    if (group == 1 || attention_has_lists(g) || attention_has_arrivals(g) || !(few || attention_pack_wanted(d)))
         return clocks;
     double with = clocks_with(row, d, g, caps, sm_count, group, &packed);
     if (with >= clearly * clocks && !attention_pack_wanted(d))

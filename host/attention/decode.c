@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
 #include "mma_layout.h"
@@ -177,7 +178,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
         return line;
     }
     if (attention_refuse_softcap(problem, row, line) != NULL || attention_refuse_chunk(d, g, line) != NULL ||
-        attention_refuse_lists(g, row, line) != NULL)
+        attention_refuse_lists(g, row, line) != NULL || attention_refuse_arrivals(g, line) != NULL)
         return line;
     for (int i = TENSOR_K; i <= TENSOR_V; i++)
         if (g->tensor[i].row > INT32_MAX / ELEMENT) {

@@ -7,17 +7,19 @@
 const char *const attention_array_names[ARRAY_COUNT] = {"starts_q",   "starts_kv",  "lengths_q",  "lengths_kv",
                                                         "row_map",    "left_pad",   "page_table", "sinks",
                                                         "slopes",     "bias",       "mask_bits",  "block_count",
-                                                        "full_count", "block_list", "full_list"};
+                                                        "full_count", "block_list", "full_list",  "arrivals",
+                                                        "k_own",      "v_own"};
 
 /* ---- structs of all ages ------------------------------------------------------------------------------ */
 /* What callers stated before the fields about lengths, before appends, before those about the launch, before
- * sinks, before chunks, before hooks, before biases, and before lists of blocks. */
+ * sinks, before chunks, before hooks, before biases, before lists of blocks, and before keys that arrive. */
 static const plan_struct desc_struct = {
     .name = "desc",
     .type = "ptxpack_attention_desc",
     .size = sizeof(ptxpack_attention_desc),
     .older = {offsetof(ptxpack_attention_desc, q_rows), offsetof(ptxpack_attention_desc, append),
-              offsetof(ptxpack_attention_desc, chunk), offsetof(ptxpack_attention_desc, head_dim_v)},
+              offsetof(ptxpack_attention_desc, chunk), offsetof(ptxpack_attention_desc, head_dim_v),
+              offsetof(ptxpack_attention_desc, arrival_rows)},
 };
 const plan_struct attention_buffers_struct = {
     .name = "buffers",
@@ -26,7 +28,7 @@ const plan_struct attention_buffers_struct = {
     .older = {offsetof(ptxpack_attention_buffers, starts_q), offsetof(ptxpack_attention_buffers, append),
               offsetof(ptxpack_attention_buffers, launch), offsetof(ptxpack_attention_buffers, sinks),
               offsetof(ptxpack_attention_buffers, aux), offsetof(ptxpack_attention_buffers, bias),
-              offsetof(ptxpack_attention_buffers, block_count)},
+              offsetof(ptxpack_attention_buffers, block_count), offsetof(ptxpack_attention_buffers, arrivals)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
@@ -152,10 +154,10 @@ void attention_resolve_lengths(const ptxpack_attention_desc *d, attention_geomet
 
 uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *b, int id)
 {
-    const uint64_t all[ARRAY_COUNT] = {b->starts_q,   b->starts_kv,  b->lengths_q,  b->lengths_kv,
-                                       b->row_map,    b->left_pad,   b->page_table, b->sinks,
-                                       b->slopes,     b->bias,       b->mask_bits,  b->block_count,
-                                       b->full_count, b->block_list, b->full_list};
+    const uint64_t all[ARRAY_COUNT] = {b->starts_q,  b->starts_kv,   b->lengths_q,  b->lengths_kv, b->row_map,
+                                       b->left_pad,  b->page_table,  b->sinks,      b->slopes,     b->bias,
+                                       b->mask_bits, b->block_count, b->full_count, b->block_list, b->full_list,
+                                       b->arrivals,  b->k_own,       b->v_own};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
 #include "mma_layout.h"
@@ -59,7 +60,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     attention_tiles               tiles;
     if (attention_refuse_split(desc, line) != NULL || attention_refuse_reach(desc, geometry, line) != NULL ||
         attention_refuse_chunk(desc, geometry, line) != NULL ||
-        attention_refuse_lists(geometry, row, line) != NULL)
+        attention_refuse_lists(geometry, row, line) != NULL ||
+        attention_refuse_arrivals(geometry, line) != NULL)
         return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {

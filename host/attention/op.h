@@ -27,7 +27,7 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 /* The builds of attention by their index: 4 kind + 2 padded + softcap; from ATTENTION_SINKS_BUILDS on those with sinks, 2
  * kind + padded, and from ATTENTION_ALIBI_BUILDS on those with ALiBi; from ATTENTION_PAST_BUILDS on with ALiBi and no key
  * behind a query, from ATTENTION_CHUNK_BUILDS on with chunks, and from ATTENTION_LIST_BUILDS on with lists of blocks, of the
- * first kinds.  Rows for k and v of bytes have builds for int8 in the
+ * first kinds; the last ones are causal, with keys that arrive.  Rows for k and v of bytes have builds for int8 in the
  * place of ATTENTION_PAST_BUILDS, and the others for e4m3; those for blocks end before ATTENTION_ALIBI_BUILDS.  Builds with two of softcap, sinks, ALiBi and chunks are not
  * in the list: they are compiled when a plan asks for them.  (attention.c has the kinds.) */
 enum {
@@ -38,7 +38,8 @@ enum {
     ATTENTION_PAST_BUILDS = ATTENTION_ALIBI_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_CHUNK_BUILDS = ATTENTION_PAST_BUILDS + 2 * ATTENTION_BUILD_KINDS,
     ATTENTION_LIST_BUILDS = ATTENTION_CHUNK_BUILDS + 2 * ATTENTION_BUILD_KINDS,
-    ATTENTION_BUILDS = ATTENTION_LIST_BUILDS + 2 * 4
+    ATTENTION_ARRIVAL_BUILDS = ATTENTION_LIST_BUILDS + 2 * 4,
+    ATTENTION_BUILDS = ATTENTION_ARRIVAL_BUILDS + 2
 };
 
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */

@@ -423,6 +423,7 @@ static key_range keys_of(const attention_reference *r, int32_t batch, int64_t ro
         end = diagonal + g->reach_right + 1;
     }
     first = first > s->first ? first : s->first;
+    end -= row < g->early_rows ? g->early_keys : 0;
     end = end < s->keys ? end : s->keys;
     return first < end ? (key_range){(size_t)first, (size_t)end} : (key_range){0, 0};
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
 #include "host/plan/tensor_map.h"
@@ -46,6 +47,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
                            (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
                            list);
     symbol_add(list, "LISTS", attention_has_lists(g));
+    symbol_add(list, "ARRIVALS", attention_has_arrivals(g));
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));
     const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
     const attention_split         split = split_of(problem, l);
@@ -80,6 +82,25 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
         status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }
     return status;
+}
+
+/* Of the same boxes as those of k and v. */
+static ptxpack_status encode_own_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
+                                      attention_wgmma_arguments *a)
+{
+    ptxpack_attention_desc desc;
+    attention_geometry     geometry;
+    ptxpack_tma_box        k = layout->k_box, v = layout->v_box;
+    attention_own_keys((const ptxpack_attention_desc *)problem->desc,
+                       (const attention_geometry *)problem->geometry, &desc, &geometry);
+    ptxpack_status status = ptxpack_attention_wgmma_map(&desc, &geometry, TENSOR_K, &k);
+    if (status == PTXPACK_OK)
+        status = ptxpack_attention_wgmma_map(&desc, &geometry, TENSOR_V, &v);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+    status = ptxpack_tensor_map_encode(problem->handle, "k_own", &k, &a->map_own_k);
+    return status == PTXPACK_OK ? ptxpack_tensor_map_encode(problem->handle, "v_own", &v, &a->map_own_v)
+                                : status;
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
@@ -164,7 +185,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     if (attention_refuse_split(desc, line) != NULL || refuse_lengths(desc, geometry, row, line) != NULL ||
         refuse_values(geometry, row, line) != NULL || refuse_scores(geometry, row, line) != NULL ||
         attention_refuse_chunk(desc, geometry, line) != NULL ||
-        attention_refuse_lists(geometry, row, line) != NULL)
+        attention_refuse_lists(geometry, row, line) != NULL ||
+        attention_refuse_pieces(desc, geometry, row, line) != NULL)
         return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
@@ -201,6 +223,9 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->hook_scale = attention_score_scale(g);
     a->alibi_diagonal = d->seqlen_kv - d->seqlen_q;
     a->head_chunks = attention_wgmma_head_chunks(d, g);
+    a->arrival_rows = g->arrival_rows;
+    a->early_rows = g->early_rows;
+    a->early_keys = g->early_keys;
 }
 
 static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,
@@ -320,6 +345,9 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         return ptxpack_fail(problem->handle, status, "%s", line);
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
         status = encode_maps(problem, l, split.group, &plan->arguments.wgmma);
+    if (ptxpack_driver_table(problem->handle) != NULL && status == PTXPACK_OK &&
+        attention_has_arrivals(&plan->geometry))
+        status = encode_own_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, &packed, &plan->geometry, &tiles);
     plan->arguments.wgmma.group_shift = log2_of(split.group);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
@@ -333,6 +361,18 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 }
 
 /* ---- the launch --------------------------------------------------------------------------------------- */
+static ptxpack_status find_arrivals(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
+                                    attention_wgmma_arguments *to)
+{
+    const bool own = b->k_own != 0; /* otherwise no piece is there */
+    to->arrivals = b->arrivals;
+    ptxpack_status status = ptxpack_tensor_map_replace(plan->head.handle, "k_own", own ? b->k_own : b->k,
+                                                       &to->map_own_k);
+    return status == PTXPACK_OK
+               ? ptxpack_tensor_map_replace(plan->head.handle, "v_own", own ? b->v_own : b->v, &to->map_own_v)
+               : status;
+}
+
 static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
 {
     const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
@@ -359,7 +399,8 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     }
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
         status = ptxpack_tensor_map_replace(head->handle, attention_tensor_names[i], addresses[i], maps[i]);
-    return status;
+    return status == PTXPACK_OK && attention_has_arrivals(&plan->geometry) ? find_arrivals(plan, b, to)
+                                                                           : status;
 }
 
 static ptxpack_status derive(const ptxpack_variant *row, void *layout)
@@ -372,16 +413,17 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
  * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
  * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, with a window;
  * of the past causal, with a window and lengths, in parts causal, packed heads with a window; chunks,
- * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages; lists of blocks with a
- * window: the others lie between these. */
-static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,
-                                   48,  53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200,
-                                   224, 264, 268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 532};
-enum { EQUAL_LENGTHS = 7, WITH_LISTS = 1 /* the last one */ }; /* corners */
+ * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages; keys that arrive; lists of
+ * blocks with a window: the others lie between these. */
+static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,  48,
+                                   53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200, 224, 264,
+                                   268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 536, 532};
+enum { EQUAL_LENGTHS = 7, WITH_LISTS = 1 /* the last one */, WITH_ARRIVALS = 1 /* before it */ }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
     const size_t all = sizeof corners / sizeof corners[0];
     return ptxpack_variant_parameter(row, "FP8", 0) != 0 ? EQUAL_LENGTHS
+           : attention_arrivals_missing(row) != NULL     ? all - WITH_LISTS - WITH_ARRIVALS
            : attention_lists_missing(row) != NULL        ? all - WITH_LISTS
                                                          : all;
 }

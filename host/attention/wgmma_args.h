@@ -47,7 +47,13 @@
     X(S, int32_t,             head_chunks,   "ARG_HEAD_CHUNKS")   /* with WIDE_BOXES: of 64 columns from key head to key head */ \
     ATTENTION_BIAS(X, S)\
     ATTENTION_LIST_ARRAYS(X, S)                                                                                            \
-    ATTENTION_LIST_NUMBERS(X, S)
+    ATTENTION_LIST_NUMBERS(X, S)                                                                                           \
+    X(S, argument_tensor_map, map_own_k,     "ARG_MAP_OWN_K")     /* with ARRIVALS, from here on */                        \
+    X(S, argument_tensor_map, map_own_v,     "ARG_MAP_OWN_V")                                                              \
+    X(S, uint64_t,            arrivals,      "ARG_ARRIVALS")                                                               \
+    X(S, int32_t,             arrival_rows,  "ARG_ARRIVAL_ROWS")                                                           \
+    X(S, int32_t,             early_rows,    "ARG_EARLY_ROWS")                                                             \
+    X(S, int32_t,             early_keys,    "ARG_EARLY_KEYS")
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

@@ -16,7 +16,7 @@
 #include "loader/loader.h"
 #include "symbols.h"
 
-enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES = 1024, PLAN_TEXTS = 2 };
+enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES = 1344, PLAN_TEXTS = 2 };
 
 /* Writes the line of a refusal; returns `status`. */
 ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format, ...)

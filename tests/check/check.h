@@ -89,6 +89,7 @@ void check_append(check *c);   /* to a cache of keys and values */
 void check_blocks(check *c);   /* lists of blocks that the device makes */
 void check_merge(check *c);    /* of two partial attentions */
 void check_parts(check *c);    /* of any number of them */
+void check_arrivals(check *c); /* of keys that come in pieces */
 void check_norm(check *c);     /* RMSNorm */
 void check_quantise(check *c); /* matrices to e4m3, and back */
 void check_sampling(check *c); /* choices of tokens */

@@ -24,6 +24,7 @@ static int run_all(check *c)
     check_blocks(c);
     check_merge(c);
     check_parts(c);
+    check_arrivals(c);
     check_norm(c);
     check_quantise(c);
     check_sampling(c);

@@ -193,7 +193,7 @@ static ptxpack_status check(const plan_head *head, const void *buffers, char lin
 {
     const attention_geometry               *g = &((const ptxpack_attention_blocks_plan *)head)->geometry;
     const ptxpack_attention_blocks_buffers *b = (const ptxpack_attention_blocks_buffers *)buffers;
-    enum { RANGES = ARRAY_COUNT - ARRAY_BLOCK_COUNT };
+    enum { RANGES = ARRAY_FULL_LIST + 1 - ARRAY_BLOCK_COUNT };
     const uint64_t addresses[RANGES] = {b->block_count, b->full_count, b->block_list, b->full_list};
     memory_range   ranges[RANGES];
     for (int i = 0; i < RANGES; i++) {

@@ -7,7 +7,7 @@
 
 #include "host/parallel/inspect.h"
 #include "host/scalars.h"
-#include "region.h"
+#include "tests/check/region.h"
 #include "tools/problem/random.h"
 
 typedef struct parts_case {

@@ -1,0 +1,22 @@
+/* arrivals.h - private: keys that arrive while a launch runs, as attention.h says under "Arrivals". */
+#ifndef PTXPACK_ATTENTION_ARRIVALS_H
+#define PTXPACK_ATTENTION_ARRIVALS_H
+#include "host/attention/check.h"
+
+/* A kernel for them, for callers that choose: of a piece that is in k_own and v_own the word is its first row there plus this. */
+enum { ATTENTION_ARRIVED = 1, ATTENTION_ARRIVED_OWN = 2 };
+
+/* Checks the fields, and sets what depends on them.  PTXPACK_E_ARG */
+ptxpack_status attention_resolve_arrivals(const ptxpack_attention_desc *desc, attention_geometry *out,
+                                          char line[PLAN_LINE]);
+/* Why a row never waits for keys: NULL, or a line. */
+const char *attention_arrivals_missing(const ptxpack_variant *row);
+/* For methods that read all keys at once: NULL, or `line`. */
+const char *attention_refuse_arrivals(const attention_geometry *geometry, char line[PLAN_LINE]);
+/* For a row of wgmma.ptx whose tiles do not divide the pieces, and for what it does not take with them: NULL, or `line`. */
+const char *attention_refuse_pieces(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                    const ptxpack_variant *row, char line[PLAN_LINE]);
+/* The problem with k_own and v_own in the place of k and v. */
+void attention_own_keys(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                        ptxpack_attention_desc *own_desc, attention_geometry *own_geometry);
+#endif
