@@ -49,7 +49,8 @@
  *          and until then, while the word is 0, it waits, on the GPU.  Whoever writes a word writes the rows before it; until the
  *          launch ends, words only change from 0.  What they wait for must not need this GPU: a kernel that has all of its
  *          multiprocessors would wait for ever for another one.  Rows of q before early_rows attend to early_keys keys less than the
- *          mask says: two runs of a sequence's rows in one launch.  On Hopper, of 16-bit types with head_dim_v up to 256; neither
+ *          mask says: two runs of a sequence's rows in one launch; the lse is that of the first run, [batch][heads_q][early_rows],
+ *          and behind it that of the other rows.  On Hopper, of 16-bit types with head_dim_v up to 256; neither
  *          with lengths of their own, ALiBi, bias, bits, hooks, lists of blocks, chunks nor append.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Caches   With `kv_dtype` PTXPACK_E4M3 or PTXPACK_INT8 an element of k and v is one byte, which means code * k_descale or

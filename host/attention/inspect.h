@@ -1,6 +1,7 @@
 /* inspect.h - private: what tests and tools may see of attention, beside attention.h. */
 #ifndef PTXPACK_ATTENTION_INSPECT_H
 #define PTXPACK_ATTENTION_INSPECT_H
+#include "arrivals/arrivals.h"
 #include "check.h"
 #include "cost.h"
 #include "hooks/cuda.h"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "check.h"
 #include "host/scalars.h"
@@ -648,7 +649,7 @@ static int64_t lse_index(const attention_reference *r, const attention_row *row)
     const ptxpack_attention_desc *d = &r->desc;
     bool                          packed = d->q_rows == PTXPACK_ROWS_PACKED;
     return packed ? (int64_t)row->head * d->rows_q + r->sequences[row->batch].q_row + row->row
-                  : ((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row;
+                  : attention_lse_place(d, row->batch, row->head, row->row);
 }
 
 ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc, const void *q,

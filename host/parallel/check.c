@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "host/attention/check.h"
+#include "arrive.h"
 #include "heads.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -82,7 +83,7 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
     if (desc->shards != PTXPACK_SHARDS_CONTIGUOUS && desc->shards != PTXPACK_SHARDS_ZIGZAG)
         return refuse(line, "shards %d is neither PTXPACK_SHARDS_CONTIGUOUS nor PTXPACK_SHARDS_ZIGZAG",
                       (int)desc->shards);
-    if (desc->way < PTXPACK_PARALLEL_BEST || desc->way > PTXPACK_PARALLEL_HEADS)
+    if (desc->way < PTXPACK_PARALLEL_BEST || desc->way > PTXPACK_PARALLEL_ARRIVE)
         return refuse(line, "way %d is no ptxpack_parallel_way", (int)desc->way);
     if (!(desc->link_gbps >= 0))
         return refuse(line, "link_gbps is %g; it must be at least 0", (double)desc->link_gbps);
@@ -114,7 +115,8 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
         if (out->problem.right > 0 || (out->problem.right < 0 && out->problem.left >= 0))
             return refuse(line, "window_right is %d; with packed rows it must be 0", (int)d->window_right);
     }
-    if (desc->way == PTXPACK_PARALLEL_HEADS && heads_check(out, line) != PTXPACK_OK)
+    if ((desc->way == PTXPACK_PARALLEL_HEADS && heads_check(out, line) != PTXPACK_OK) ||
+        (desc->way == PTXPACK_PARALLEL_ARRIVE && arrive_check(out, line) != PTXPACK_OK))
         return PTXPACK_E_ARG;
     out->asked = desc->way;
     const int64_t bytes = (int64_t)ptxpack_dtype_bytes(d->dtype);

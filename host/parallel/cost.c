@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "host/attention/inspect.h"
+#include "arrive.h"
 #include "heads.h"
 
 /* COPY_US is to begin the copies of a step, and the events before and after them: measured on two H200.  PIECE_US is what each
  * copy of rows that are apart takes beside its bytes: assumed.  For it, and for what copy engines lose with short rows,
- * the model of heads must be better by HEADS_MARGIN. */
-enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 4 };
+ * the model of heads must be better by HEADS_MARGIN.  START_US is until all ranks are ready, of way `arrive`: assumed. */
+enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 4, START_US = 10 };
 static const double HEADS_MARGIN = 0.9;
 
 /* The time of a kernel in microseconds. */
@@ -81,6 +82,12 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, do
     if (s == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "out of memory for a schedule of %d ranks",
                             (int)w->problem.ranks);
+    const bool arrives = w->problem.way == PTXPACK_PARALLEL_ARRIVE;
+    if (arrives) { /* whether there is a kernel; what it takes the parts say, whose rows see different keys */
+        const ptxpack_attention_desc d = arrive_desc(w, rank);
+        double                       us;
+        status = time_kernel(handle, &d, &us);
+    }
     out->merge = merge_us(handle, w, s);
     for (int32_t step = 0, copy = 0, part = 0; step <= s->steps; step++) {
         double bytes = 0, us = 0;
@@ -91,12 +98,14 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *w, do
         for (; status == PTXPACK_OK && part < s->part_count && s->parts[part].step == step; part++) {
             const ptxpack_attention_desc d = parallel_part_desc(w, s, part);
             status = time_kernel(handle, &d, &us);
-            if (out->all < out->copies && step > 0)
+            if (out->all < out->copies && step > 0 && !arrives)
                 out->all = out->copies;
             out->all += us;
             out->compute += us;
         }
     }
+    if (arrives)
+        out->all = START_US + (out->all > out->copies ? out->all : out->copies);
     out->all += out->merge;
     free(s);
     return status;

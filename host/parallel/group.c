@@ -157,6 +157,16 @@ ptxpack_status group_make_member(ptxpack_parallel_group *g, int32_t local)
     return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, local, result, "a stream of the group");
 }
 
+static bool are_apart(const ptxpack_parallel_group *g)
+{
+    for (int32_t i = 0; i < g->local; i++)
+        for (int32_t other = 0; other < i; other++)
+            if (ptxpack_device(g->member[i].handle)->ordinal ==
+                ptxpack_device(g->member[other].handle)->ordinal)
+                return false;
+    return true;
+}
+
 ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, ptxpack_parallel_group **group)
 {
     if (group != NULL)
@@ -179,6 +189,7 @@ ptxpack_status ptxpack_parallel_devices(ptxpack *const *handles, int32_t ranks, 
     g->direct = true;
     for (int32_t i = 0; i < ranks; i++)
         g->member[i].handle = handles[i];
+    g->apart = are_apart(g);
     ptxpack_status status = PTXPACK_OK;
     for (int32_t i = 0; i < ranks && status == PTXPACK_OK; i++)
         status = group_make_member(g, i);

@@ -26,6 +26,7 @@ struct ptxpack_parallel_group {
     int32_t           ranks, first, local; /* local ranks are first .. first + local - 1 */
     group_local_rank *member;              /* of the local ranks */
     bool              direct; /* kernels of every rank can read memory of all others: see group_shows */
+    bool              apart;  /* the local ranks have a device each */
     /* With NCCL, where one rank is local; otherwise NULL. */
     const nccl_table *nccl;
     struct ncclComm  *comm;

@@ -286,7 +286,7 @@ ptxpack_status heads_attend(const parallel_plan *plan, int32_t local, const para
     const parallel_buffers *b = &all[local];
     const parallel_rank    *r = &plan->rank[local];
     const parallel_heads   *heads = r->heads;
-    const uint64_t          from = b->workspace, starts = r->starts != NULL ? from + r->starts_at : 0;
+    const uint64_t          from = b->workspace, starts = r->upload != NULL ? from + r->upload_at : 0;
     const uint64_t          before = (uint64_t)(plan->group->first + local) *
                             (uint64_t)(plan->whole.desc.heads_q / plan->whole.problem.ranks);
     const ptxpack_attention_buffers buffers = {

@@ -2,5 +2,6 @@
 #ifndef PTXPACK_PARALLEL_INSPECT_H
 #define PTXPACK_PARALLEL_INSPECT_H
 #include "host/plan/inspect.h"
+#include "arrive.h"
 #include "heads.h"
 #endif

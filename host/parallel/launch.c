@@ -3,7 +3,7 @@
  *   stream of a rank   ready | own keys | wait for the streams beside, merge | wait until others have read
  *   beside, a chunk    wait for ready | wait for step 1, its part | step 2 ...
  *   its copies         wait for ready of all ranks that are read | step 1 | step 2 ...
- * Way `heads`, which is in heads.c:
+ * Way `arrive` is in arrive.c.  Way `heads`, which is in heads.c:
  *   stream of a rank   ready | wait for step 1, all of its heads | wait until others have their results
  *   its copies         wait for ready of all ranks | step 1, rows | wait for the kernels of all ranks | step 2, results
  *
@@ -20,6 +20,7 @@
  *   all keys first (gather)             0.366  0.369   1.362  1.375   5.321  5.400
  * What is left is the beginning and end of kernels, and where a rank's chunks see the same keys, 1 % that one kernel for both
  * would gain. */
+#include "arrive.h"
 #include "heads.h"
 #include "loader/missing.h"
 
@@ -128,24 +129,27 @@ static ptxpack_status enqueue_transfers(const parallel_plan *plan, int32_t local
 }
 
 /* All copies of a rank.  Those of a step begin with the first one whose rank is above this one's, so that the ranks do not
- * read from the same one at a time. */
+ * read from the same one at a time; of way `arrive` with those that are attended to first, which are of different ranks. */
 static ptxpack_status enqueue_copies(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
     const parallel_schedule *s = plan->rank[local].schedule;
     struct CUstream_st      *stream = plan->group->member[local].copies;
+    const bool               arrives = plan->whole.problem.way == PTXPACK_PARALLEL_ARRIVE;
     if (plan->group->nccl != NULL)
         return enqueue_transfers(plan, local, b);
     TRY(group_wait_for(plan->group, local, stream, plan->rank[local].ready));
     for (int32_t i = 0, end; i < s->copy_count; i = end) {
         int32_t step = s->copies[i].step, first = i;
         for (end = i; end < s->copy_count && s->copies[end].step == step; end++) {
-            if (first == i && s->copies[end].rank > local && s->copies[i].rank <= local)
+            if (!arrives && first == i && s->copies[end].rank > local && s->copies[i].rank <= local)
                 first = end;
             TRY(group_wait_for(plan->group, local, stream, plan->rank[s->copies[end].rank].ready));
         }
         for (int32_t n = 0; n < end - i; n++) {
             const parallel_copy *copy = &s->copies[i + (first - i + n) % (end - i)];
             TRY(copy_rows(plan, local, b, copy, copy->rank));
+            if (arrives)
+                TRY(arrive_tell(plan, local, b, copy));
         }
         TRY(group_record(plan->group, local, plan->rank[local].arrived[step], stream));
     }
@@ -194,8 +198,8 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
     const uint64_t        k = part->step == 0 ? b->k : b->workspace + r->k,
                    v = part->step == 0 ? b->v : b->workspace + r->v;
     const bool     merged = r->merge[c] != NULL;
-    const uint64_t bytes = ((uint64_t)w->desc.batch + 1) * sizeof *r->starts; /* of packed sequences */
-    const uint64_t starts = b->workspace + r->starts_at + (uint64_t)c * 2 * bytes;
+    const uint64_t bytes = ((uint64_t)w->desc.batch + 1) * sizeof *r->upload; /* of packed sequences */
+    const uint64_t starts = b->workspace + r->upload_at + (uint64_t)c * 2 * bytes;
     const ptxpack_attention_buffers buffers = {
         .size = sizeof buffers,
         .q = b->q + chunk_row(r, c) * (uint64_t)w->q_row,
@@ -213,15 +217,15 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
     return group_pass(plan->group, local, ptxpack_attention_launch(r->kernel[index].plan, &buffers, stream));
 }
 
-/* Where packed sequences begin, which the plan knows. */
-static ptxpack_status upload_starts(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
+/* What the plan knows. */
+static ptxpack_status upload(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
     const parallel_rank *r = &plan->rank[local];
-    if (r->starts == NULL || (r->rows == 0 && r->heads == NULL))
+    if (r->upload == NULL || (r->rows == 0 && r->heads == NULL))
         return PTXPACK_OK;
-    const size_t      bytes = (size_t)r->start_count * sizeof *r->starts;
+    const size_t      bytes = (size_t)r->upload_count * sizeof *r->upload;
     ptxpack_cu_result result = ptxpack_driver_table(plan->group->member[local].handle)
-                                   ->cuMemcpyHtoDAsync(b->workspace + r->starts_at, r->starts, bytes,
+                                   ->cuMemcpyHtoDAsync(b->workspace + r->upload_at, r->upload, bytes,
                                                        b->stream);
     return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK
                                         : group_fail(plan->group, local, result, "cuMemcpyHtoDAsync");
@@ -288,7 +292,7 @@ static ptxpack_status enqueue_kernels(const parallel_plan *plan, int32_t local, 
 /* ---- the launch --------------------------------------------------------------------------------------- */
 static ptxpack_status begin(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
-    TRY(upload_starts(plan, local, &b[local]));
+    TRY(upload(plan, local, &b[local]));
     return group_record(plan->group, local, plan->rank[local].ready, b[local].stream);
 }
 
@@ -296,6 +300,7 @@ static ptxpack_status begin(const parallel_plan *plan, int32_t local, const para
 typedef ptxpack_status (*parallel_stage)(const parallel_plan *, int32_t, const parallel_buffers *);
 enum { STAGES = 5 };
 static const parallel_stage by_keys[STAGES] = {begin, enqueue_copies, enqueue_kernels, wait_for_readers, NULL};
+static const parallel_stage by_pieces[STAGES] = {begin, enqueue_copies, arrive_attend, wait_for_readers, NULL};
 static const parallel_stage by_heads[STAGES] = {begin, heads_take, heads_attend, heads_return, heads_end};
 
 static ptxpack_status run_stage(const parallel_plan *plan, parallel_stage stage, int32_t local,
@@ -318,7 +323,10 @@ ptxpack_status ptxpack_attention_parallel_launch(const ptxpack_attention_paralle
     TRY(group_usable(plan->group));
     for (int32_t i = 0; i < plan->local; i++)
         TRY(check_rank(plan, i, &buffers[i]));
-    const parallel_stage *stages = plan->whole.problem.way == PTXPACK_PARALLEL_HEADS ? by_heads : by_keys;
+    const ptxpack_parallel_way way = plan->whole.problem.way;
+    const parallel_stage      *stages = way == PTXPACK_PARALLEL_HEADS    ? by_heads
+                                        : way == PTXPACK_PARALLEL_ARRIVE ? by_pieces
+                                                                         : by_keys;
     for (int stage = 0; stage < STAGES && stages[stage] != NULL; stage++)
         for (int32_t i = 0; i < plan->local; i++)
             TRY(run_stage(plan, stages[stage], i, buffers));

@@ -21,6 +21,10 @@
  *                  attention of them, and takes the results of its rows from the others.  heads_kv is a multiple of the
  *                  ranks.  All ranks have the same work, with any mask and kind of shards, and nothing is merged; nothing is
  *                  computed while data are on their way
+ *          arrive  one launch of all of its rows begins at once, with its own keys, and waits for those of others as it comes to
+ *                  them.  Of a causal mask, dense rows in chunks of equal length, multiples of 128, on Hopper.  It is never
+ *                  chosen, but taken where it is asked for: it has not been measured.  With NCCL, in a graph, and where ranks
+ *                  share a device, all keys come first
  *          By the first two, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
  *          and heads only where it is expected to be faster by a tenth; of packed rows it chooses gather.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
@@ -97,7 +101,8 @@ typedef enum ptxpack_parallel_way {
     PTXPACK_PARALLEL_BEST = 0, /* the plan chooses */
     PTXPACK_PARALLEL_GATHER = 1,
     PTXPACK_PARALLEL_STEPS = 2,
-    PTXPACK_PARALLEL_HEADS = 3 /* heads_kv, and so heads_q, is a multiple of the ranks */
+    PTXPACK_PARALLEL_HEADS = 3, /* heads_kv, and so heads_q, is a multiple of the ranks */
+    PTXPACK_PARALLEL_ARRIVE = 4 /* see "Ways" */
 } ptxpack_parallel_way;
 
 /* The attention is the one that `attention` would be on one GPU: of whole sequences, with seqlen_q equal to seqlen_kv, of

@@ -1,4 +1,5 @@
 /* plan.c - making a plan of parallel attention. */
+#include "arrive.h"
 #include "heads.h"
 
 #include <stdlib.h>
@@ -24,9 +25,9 @@ static bool find_starts(const parallel_whole *w, parallel_rank *r)
     int32_t       *to;
     if (starts == NULL)
         return true;
-    r->start_count = heads ? count : 4 * count;
-    r->starts = to = (int32_t *)calloc((size_t)r->start_count, sizeof *to);
-    r->starts_at = parallel_take(r, (uint64_t)r->start_count * sizeof *to);
+    r->upload_count = heads ? count : 4 * count;
+    r->upload = to = (int32_t *)calloc((size_t)r->upload_count, sizeof *to);
+    r->upload_at = parallel_take(r, (uint64_t)r->upload_count * sizeof *to);
     if (heads && to != NULL)
         memcpy(to, starts, (size_t)count * sizeof *to);
     if (heads)
@@ -143,10 +144,13 @@ static ptxpack_status make_rank(const ptxpack_parallel_group *g, const parallel_
     r->rows = r->schedule->chunk[0].count + r->schedule->chunk[1].count;
     r->k = parallel_take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->k_row));
     r->v = parallel_take(r, (uint64_t)(w->batch * r->schedule->buffer_rows * w->v_row));
-    for (int32_t i = 0; i < r->schedule->part_count && status == PTXPACK_OK; i++)
+    const bool arrives = w->problem.way == PTXPACK_PARALLEL_ARRIVE;
+    for (int32_t i = 0; i < r->schedule->part_count && status == PTXPACK_OK && !arrives; i++)
         status = make_kernel(handle, w, r, i);
-    for (int32_t c = 0; c < r->schedule->chunks && status == PTXPACK_OK; c++)
+    for (int32_t c = 0; c < r->schedule->chunks && status == PTXPACK_OK && !arrives; c++)
         status = make_merge(handle, w, r, c);
+    if (status == PTXPACK_OK && arrives)
+        status = arrive_make(g, w, local, r);
     if (status == PTXPACK_OK && w->problem.way == PTXPACK_PARALLEL_HEADS)
         status = heads_make(g, w, local, r);
     if (status != PTXPACK_OK)
@@ -176,7 +180,7 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     free(r->merge[1]);
     free(r->kernel);
     free(r->sends);
-    free(r->starts);
+    free(r->upload);
     free(r->schedule);
 }
 

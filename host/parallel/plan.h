@@ -44,10 +44,11 @@ typedef struct parallel_rank {
     uint64_t           k, v;                   /* of the buffer of keys */
     uint64_t           o[2], lse[2];           /* of the parts of a chunk that is merged */
     uint64_t           o_part[2], lse_part[2]; /* bytes of one of them */
-    /* Of packed rows, in host memory: of q and of keys, for each chunk, or of whole sequences; otherwise NULL. */
-    int32_t        *starts;
-    int32_t         start_count;
-    uint64_t        starts_at; /* the same in the workspace */
+    /* What each launch begins with, in host memory; NULL: nothing.  Of packed rows where sequences begin: in q and in keys,
+     * for each chunk, or in whole sequences; of way `arrive` its words. */
+    int32_t        *upload;
+    int32_t         upload_count;
+    uint64_t        upload_at; /* the same in the workspace */
     uint64_t        bytes;     /* of the workspace */
     parallel_heads *heads;     /* of that way; otherwise NULL */
     parallel_copy  *sends;     /* with NCCL: what other ranks take; .rank is who, .from where in the shard */

@@ -67,19 +67,22 @@ static parallel_rows seen(const parallel_problem *p, const parallel_rows *chunk,
 static int32_t step_of(const parallel_problem *p, int32_t rank, int32_t from)
 {
     int32_t step = 1;
-    if (p->way == PTXPACK_PARALLEL_GATHER)
+    if (p->way != PTXPACK_PARALLEL_STEPS)
         return 1;
     for (int32_t distance = (rank - from + p->ranks) % p->ranks; distance > 1; distance /= 2)
         step++;
     return step;
 }
 
-/* Keeps the copies in the order of steps, and in each in the order of the sequence. */
-static void insert_copy(parallel_schedule *s, parallel_copy copy)
+/* Keeps the copies in the order of steps, and in each in the order of the sequence, or of way `arrive` against it: in that order
+ * kernels attend. */
+static void insert_copy(const parallel_problem *p, parallel_schedule *s, parallel_copy copy)
 {
-    int32_t at = s->copy_count++;
-    for (; at > 0 && (s->copies[at - 1].step > copy.step ||
-                      (s->copies[at - 1].step == copy.step && s->copies[at - 1].first > copy.first));
+    const bool last_first = p->way == PTXPACK_PARALLEL_ARRIVE;
+    int32_t    at = s->copy_count++;
+    for (; at > 0 &&
+           (s->copies[at - 1].step > copy.step ||
+            (s->copies[at - 1].step == copy.step && s->copies[at - 1].first > copy.first) != last_first);
          at--)
         s->copies[at] = s->copies[at - 1];
     s->copies[at] = copy;
@@ -98,11 +101,12 @@ static void take_from(const parallel_problem *p, parallel_schedule *s, int32_t r
                 from = smaller(from, rows.first), to = larger(to, rows.first + rows.count);
         }
         if (from < to)
-            insert_copy(s, (parallel_copy){.rank = rank,
-                                           .step = step_of(p, s->rank, rank),
-                                           .first = from,
-                                           .count = to - from,
-                                           .from = in_shard + from - theirs[i].first});
+            insert_copy(p, s,
+                        (parallel_copy){.rank = rank,
+                                        .step = step_of(p, s->rank, rank),
+                                        .first = from,
+                                        .count = to - from,
+                                        .from = in_shard + from - theirs[i].first});
     }
 }
 
@@ -194,6 +198,21 @@ static void add_own_parts(const parallel_problem *p, parallel_schedule *s)
         add_parts(p, s, c, 0, own, s->chunks);
 }
 
+/* Way `arrive`: rows keep their places in the sequence, and each chunk attends to all up to its own last one. */
+static void add_arrivals(parallel_schedule *s)
+{
+    s->steps = s->copy_count > 0;
+    for (int32_t c = 0; c < s->chunks; c++) {
+        const int64_t end = s->chunk[c].first + s->chunk[c].count;
+        s->parts[s->part_count++] =
+            (parallel_part){.chunk = c, .step = 1, .rows = end, .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
+        if (s->copy_count > 0)
+            s->buffer_rows = end;
+    }
+    for (int32_t i = 0; i < s->copy_count; i++)
+        s->copies[i].to = s->copies[i].first;
+}
+
 parallel_schedule *parallel_schedule_make(const parallel_problem *p, int32_t rank)
 {
     /* A chunk has at most a part for each chunk of the group. */
@@ -213,6 +232,10 @@ parallel_schedule *parallel_schedule_make(const parallel_problem *p, int32_t ran
             take_from(p, s, from);
     if (p->way == PTXPACK_PARALLEL_STEPS)
         add_own_parts(p, s);
+    if (p->way == PTXPACK_PARALLEL_ARRIVE) {
+        add_arrivals(s);
+        return s;
+    }
     for (int32_t i = 0, end; i < s->copy_count; i = end) {
         s->steps = s->copies[i].step;
         for (end = i; end < s->copy_count && s->copies[end].step == s->steps; end++) {

@@ -4,7 +4,8 @@
  * or two: its shard, chunk after chunk.  Way `gather`: a rank copies all keys that its rows attend to into a buffer, in their
  * order, and each of its chunks is one attention.  Way `steps`: it attends to its own keys at once, while those of its peers
  * arrive, in steps that double: from 1 peer, from 2, from 4, ...; each chunk then has several parts, which are merged.  Way
- * `heads` (heads.c) has chunks alone.
+ * `arrive` (arrive.c) copies all keys up to its last row, but its own, to their places in a buffer, and attends to them while
+ * they arrive.  Way `heads` (heads.c) has chunks alone.
  *
  * A part is an attention of a chunk's rows to a run of rows in memory, with a mask of attention.h: keys that no row of the
  * chunk sees are left out at both ends, so that both bounds of a window can be said from one end or the other. */

@@ -374,7 +374,7 @@ size_t attention_row_in_lse(const ptxpack_attention_desc *d, const ptxpack_atten
 {
     if (d->q_rows == PTXPACK_ROWS_PACKED)
         return (size_t)((int64_t)row->head * d->rows_q + first_row(lengths, row->batch) + row->row);
-    return (size_t)(((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row);
+    return (size_t)attention_lse_place(d, row->batch, row->head, row->row);
 }
 
 static bool all_zero(const void *memory, size_t bytes)

@@ -59,7 +59,7 @@ static size_t lse_bytes(const sharded *s, const sharded_rank *r)
 }
 
 /* ---- ways --------------------------------------------------------------------------------------------- */
-const char *const sharded_ways[SHARDED_WAYS] = {"best", "gather", "steps", "heads"};
+const char *const sharded_ways[SHARDED_WAYS] = {"best", "gather", "steps", "heads", "arrive"};
 
 ptxpack_parallel_way sharded_way_of(const char *word)
 {

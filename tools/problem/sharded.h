@@ -24,7 +24,7 @@ typedef struct sharded {
 } sharded;
 
 /* The ways by their words, and a way by its word: best, if the word is that or none of them. */
-enum { SHARDED_WAYS = 4 };
+enum { SHARDED_WAYS = 5 };
 extern const char *const sharded_ways[SHARDED_WAYS];
 ptxpack_parallel_way     sharded_way_of(const char *word);
 

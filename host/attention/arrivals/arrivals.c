@@ -108,6 +108,13 @@ const char *attention_refuse_pieces(const ptxpack_attention_desc *d, const atten
     return line;
 }
 
+int64_t attention_lse_place(const ptxpack_attention_desc *d, int64_t batch, int64_t head, int64_t row)
+{
+    const bool    early = row < d->early_rows;
+    const int64_t first = early ? 0 : d->early_rows, rows = early ? d->early_rows : d->seqlen_q - d->early_rows;
+    return first * d->batch * d->heads_q + (batch * d->heads_q + head) * rows + row - first;
+}
+
 void attention_own_keys(const ptxpack_attention_desc *d, const attention_geometry *g,
                         ptxpack_attention_desc *own_desc, attention_geometry *own)
 {

@@ -16,6 +16,8 @@ const char *attention_refuse_arrivals(const attention_geometry *geometry, char l
 /* For a row of wgmma.ptx whose tiles do not divide the pieces, and for what it does not take with them: NULL, or `line`. */
 const char *attention_refuse_pieces(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                     const ptxpack_variant *row, char line[PLAN_LINE]);
+/* Where the lse of a row of dense q is, in elements: that of the rows before early_rows comes first. */
+int64_t attention_lse_place(const ptxpack_attention_desc *desc, int64_t batch, int64_t head, int64_t row);
 /* The problem with k_own and v_own in the place of k and v. */
 void attention_own_keys(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                         ptxpack_attention_desc *own_desc, attention_geometry *own_geometry);

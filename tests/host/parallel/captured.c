@@ -68,7 +68,8 @@ static void capture_sharded(capture *c, sharded *s)
 
 static void run_case(int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way way, const int32_t *starts)
 {
-    const int32_t                         rows = 140, heads = way == PTXPACK_PARALLEL_HEADS ? ranks : 2;
+    const int32_t rows = way == PTXPACK_PARALLEL_ARRIVE ? 256 * ranks : 140,
+                  heads = way == PTXPACK_PARALLEL_HEADS ? ranks : 2;
     const ptxpack_attention_desc          d = {.size = sizeof d,
                                                .dtype = PTXPACK_F16,
                                                .batch = starts != NULL ? 3 : 1,
@@ -117,7 +118,7 @@ static void run_case(int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way 
 static void dense_rows(void **state)
 {
     (void)state;
-    for (int way = PTXPACK_PARALLEL_GATHER; way <= PTXPACK_PARALLEL_HEADS; way++) {
+    for (int way = PTXPACK_PARALLEL_GATHER; way <= PTXPACK_PARALLEL_ARRIVE; way++) {
         run_case(2, PTXPACK_SHARDS_ZIGZAG, (ptxpack_parallel_way)way, NULL);
         run_case(3, PTXPACK_SHARDS_CONTIGUOUS, (ptxpack_parallel_way)way, NULL);
     }

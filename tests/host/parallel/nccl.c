@@ -191,7 +191,9 @@ static void threads_attend(void **state)
                  {1, 61, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
                  {2, 131, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
                  {4, 97, 30, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_HEADS},
-                 {8, 13, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS}};
+                 {8, 13, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_HEADS},
+                 {2, 512, -1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_ARRIVE},
+                 {3, 384, -1, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_ARRIVE}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rank_thread t[RANKS], like = causal(cases[i].rows);

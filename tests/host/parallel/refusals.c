@@ -19,7 +19,7 @@ typedef struct both {
 static void no_attention(both *b) { b->desc.attention = NULL; }
 static void odd_size(both *b) { b->desc.size--; }
 static void odd_shards(both *b) { b->desc.shards = (ptxpack_shards)2; }
-static void odd_way(both *b) { b->desc.way = (ptxpack_parallel_way)4; }
+static void odd_way(both *b) { b->desc.way = (ptxpack_parallel_way)5; }
 static void slow_link(both *b) { b->desc.link_gbps = -1; }
 static void no_link(both *b) { b->desc.link_gbps = NAN; }
 static void strides(both *b) { b->attention.k = (ptxpack_strides){1 << 20, 512, 128}; }
@@ -43,6 +43,13 @@ static void no_starts(both *b) { pack(b), b->desc.starts = NULL; }
 static void starts_of_dense(both *b) { b->desc.starts = b->starts; }
 static void fewer_keys(both *b) { pack(b), b->attention.rows_kv = 209; }
 static void packed_steps(both *b) { pack(b), b->desc.way = PTXPACK_PARALLEL_STEPS; }
+static void packed_arrivals(both *b) { pack(b), b->desc.way = PTXPACK_PARALLEL_ARRIVE; }
+static void no_mask(both *b) { b->attention.mask = PTXPACK_MASK_NONE, b->desc.way = PTXPACK_PARALLEL_ARRIVE; }
+static void odd_rows(both *b)
+{
+    b->attention.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT, b->desc.way = PTXPACK_PARALLEL_ARRIVE;
+    b->attention.seqlen_q = b->attention.seqlen_kv = 516;
+}
 static void few_heads(both *b) { b->desc.way = PTXPACK_PARALLEL_HEADS; }
 static void late_start(both *b) { pack(b), b->starts[0] = 1; }
 static void early_end(both *b) { pack(b), b->starts[3] = 200; }
@@ -62,7 +69,7 @@ static const struct {
     {odd_size, "desc.size is not sizeof"},
     {no_attention, "desc.attention is NULL"},
     {odd_shards, "shards 2 is neither"},
-    {odd_way, "way 4 is no ptxpack_parallel_way"},
+    {odd_way, "way 5 is no ptxpack_parallel_way"},
     {slow_link, "link_gbps is -1"},
     {no_link, "link_gbps is "},
     {strides, "attention.k is not 0"},
@@ -77,6 +84,9 @@ static const struct {
     {starts_of_dense, "starts is given, and rows are not packed"},
     {fewer_keys, "attention.rows_q 210 is not rows_kv 209"},
     {packed_steps, "way PTXPACK_PARALLEL_STEPS is not possible with packed rows"},
+    {packed_arrivals, "way PTXPACK_PARALLEL_ARRIVE is not possible with packed rows"},
+    {no_mask, "way PTXPACK_PARALLEL_ARRIVE needs a causal mask"},
+    {odd_rows, "516 rows are not 4 chunks of a multiple of 128, as PTXPACK_PARALLEL_ARRIVE needs"},
     {few_heads, "heads_kv 2 is not a multiple of the 4 ranks, as PTXPACK_PARALLEL_HEADS needs"},
     {late_start, "starts from 1 to 210 is not from 0 to rows_q 210"},
     {early_end, "starts from 0 to 200 is not"},

@@ -1,7 +1,7 @@
 /* parallel.c - ptxpack bench parallel: attention over a sequence that several GPUs share, beside one of them.
  *
- * Prefill  each length, mask and kind of shards, in every way, beside the whole on the first GPU; and what the library's
- *          model says of each way, from which a plan chooses.  Heads are divided where they are a multiple of the ranks
+ * Prefill  each length, mask and kind of shards, in every way that it can go, beside the whole on the first GPU; and what the
+ *          library's model says of each way, from which a plan chooses
  * Decode   one query row, with the keys divided in equal parts, beside all of them on the first GPU
  * Link     every rank takes bytes from the next one at the same time, and nothing else runs: what link_gbps means */
 #include "parallel.h"
@@ -84,10 +84,21 @@ static bool reserve(ranks_bench *b, const ptxpack_attention_desc *d, int32_t ran
     return true;
 }
 
-/* Ways are below it: of heads that cannot be divided there is no case. */
-static int ways_end(const ranks_bench *b)
+/* What the model says of a way in microseconds; 0: it is not one for the problem, the ranks or the device. */
+static double predict(const ranks_bench *b, const ptxpack_attention_desc *d, ptxpack_shards shards, int way)
 {
-    return b->settings->heads.value[1] % b->ranks == 0 ? (int)WAYS : (int)PTXPACK_PARALLEL_HEADS;
+    const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
+                                                  .shards = shards,
+                                                  .attention = d,
+                                                  .way = (ptxpack_parallel_way)way};
+    char                                  line[PLAN_LINE];
+    parallel_whole                        whole;
+    parallel_time                         time;
+    return parallel_resolve(&desc, b->ranks, &whole, line) == PTXPACK_OK &&
+                   parallel_slowest(b->rank[0].gpu.handle, &whole, desc.way, b->settings->link, &time) ==
+                       PTXPACK_OK
+               ? time.all
+               : 0;
 }
 
 /* One GPU, then for each kind of shards all ways. */
@@ -98,11 +109,12 @@ static bool add_prefill(ranks_bench *b, int32_t head_dim, int32_t rows, bool cau
         d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
     add(b, RANKS_ALONE, &d);
     for (int shards = PTXPACK_SHARDS_CONTIGUOUS; shards <= PTXPACK_SHARDS_ZIGZAG; shards++)
-        for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b); way++) {
-            ranks_case *c = &b->cases[add(b, RANKS_PREFILL, &d)];
-            c->shards = (ptxpack_shards)shards;
-            c->way = (ptxpack_parallel_way)way;
-        }
+        for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS; way++)
+            if (predict(b, &d, (ptxpack_shards)shards, way) > 0) {
+                ranks_case *c = &b->cases[add(b, RANKS_PREFILL, &d)];
+                c->shards = (ptxpack_shards)shards;
+                c->way = (ptxpack_parallel_way)way;
+            }
     return reserve(b, &d, 1);
 }
 
@@ -117,7 +129,7 @@ static bool add_decode(ranks_bench *b, int32_t head_dim, int32_t keys)
     return reserve(b, &shared, b->ranks);
 }
 
-enum { OF_PREFILL = 7, OF_DECODE = 2 }; /* most cases of a row, or of two rows that share their first case */
+enum { OF_PREFILL = 9, OF_DECODE = 2 }; /* most cases of a row, or of two rows that share their first case */
 
 static bool add_cases(ranks_bench *b)
 {
@@ -145,8 +157,8 @@ static bool add_cases(ranks_bench *b)
 }
 
 /* ---- the tables ---------------------------------------------------------------------------------------- */
-/* The model of all ways, and which of them a plan takes. */
-static bool predict(ranks_bench *b, const ranks_case *c, double us[WAYS], int *chosen)
+/* Which way a plan takes. */
+static bool choose(ranks_bench *b, const ranks_case *c, int *chosen)
 {
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
                                                   .shards = c->shards,
@@ -154,35 +166,45 @@ static bool predict(ranks_bench *b, const ranks_case *c, double us[WAYS], int *c
     const ptxpack                        *handle = b->rank[0].gpu.handle;
     char                                  line[PLAN_LINE];
     parallel_whole                        whole;
-    parallel_time                         time;
     ptxpack_status                        status = parallel_resolve(&desc, b->ranks, &whole, line);
-    for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b) && status == PTXPACK_OK; way++) {
-        status = parallel_slowest(handle, &whole, (ptxpack_parallel_way)way, b->settings->link, &time);
-        us[way] = time.all;
-    }
     if (status == PTXPACK_OK)
         status = parallel_choose(handle, &whole, b->settings->link);
     *chosen = (int)whole.problem.way;
     return device_status(&b->rank[0].gpu, status);
 }
 
-#define ROW                                                                                                 \
-    "| {head_dim} | {mask} | {seqlen} | {shards} | {one_ms:.4f} | {ms:.4f} | {of_linear:.2f} | {chosen} | " \
-    "{faster} | {gather_ms:.4f} ({gather_model_ms:.4f}) | {steps_ms:.4f} ({steps_model_ms:.4f}) | "
-
-static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gather)
+/* The times of a way, measured and by the model; no time: it is not one for the problem. */
+static void report_timed(report *r, int way, double ms, double model_ms)
 {
-    const ranks_case *c = &b->cases[gather];
-    double            model[WAYS] = {0}, ms[WAYS] = {0};
-    int               chosen;
-    if (!predict(b, c, model, &chosen))
+    static const char *const names[WAYS][3] = {{NULL},
+                                               {"gather_ms", "gather_model_ms", ".gather"},
+                                               {"steps_ms", "steps_model_ms", ".steps"},
+                                               {"heads_ms", "heads_model_ms", ".heads"},
+                                               {"arrive_ms", "arrive_model_ms", ".arrive"}};
+    if (ms > 0) {
+        report_real(r, names[way][0], ms);
+        report_real(r, names[way][1], model_ms);
+        report_text(r, names[way][2], "%.4f (%.4f)", ms, model_ms);
+    } else {
+        report_text(r, names[way][2], "none");
+    }
+}
+
+/* The cases of a kind of shards begin with `first`; *next is the one behind them. */
+static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t first, size_t *next)
+{
+    const ranks_case *c = &b->cases[first];
+    double            ms[WAYS] = {0};
+    int               chosen, faster = PTXPACK_PARALLEL_GATHER;
+    if (!choose(b, c, &chosen))
         return false;
-    int faster = PTXPACK_PARALLEL_GATHER;
-    for (int way = PTXPACK_PARALLEL_GATHER; way < ways_end(b); way++) {
-        ms[way] = bench_rounds_ms(&b->timing, gather + (size_t)(way - PTXPACK_PARALLEL_GATHER));
+    for (*next = first;
+         *next < b->count && b->cases[*next].kind == RANKS_PREFILL && b->cases[*next].shards == c->shards;
+         (*next)++) {
+        const int way = (int)b->cases[*next].way;
+        ms[way] = bench_rounds_ms(&b->timing, *next);
         faster = ms[way] < ms[faster] ? way : faster;
     }
-    const bool   heads = ways_end(b) > PTXPACK_PARALLEL_HEADS;
     const double one = bench_rounds_ms(&b->timing, alone);
     report_open(r, NULL, '{');
     report_int(r, "head_dim", c->desc.head_dim);
@@ -195,15 +217,12 @@ static bool report_prefill(report *r, ranks_bench *b, size_t alone, size_t gathe
     report_real(r, "of_linear", one / ms[chosen] / b->gpus);
     report_text(r, "chosen", "%s", sharded_ways[chosen]);
     report_text(r, "faster", "%s", sharded_ways[faster]);
-    report_real(r, "gather_ms", ms[PTXPACK_PARALLEL_GATHER]);
-    report_real(r, "gather_model_ms", 1e-3 * model[PTXPACK_PARALLEL_GATHER]);
-    report_real(r, "steps_ms", ms[PTXPACK_PARALLEL_STEPS]);
-    report_real(r, "steps_model_ms", 1e-3 * model[PTXPACK_PARALLEL_STEPS]);
-    if (heads) {
-        report_real(r, "heads_ms", ms[PTXPACK_PARALLEL_HEADS]);
-        report_real(r, "heads_model_ms", 1e-3 * model[PTXPACK_PARALLEL_HEADS]);
-    }
-    report_line(r, heads ? ROW "{heads_ms:.4f} ({heads_model_ms:.4f}) |" : ROW "none |");
+    for (int way = PTXPACK_PARALLEL_GATHER; way < WAYS; way++)
+        report_timed(r, way, ms[way], 1e-3 * predict(b, &c->desc, c->shards, way));
+    report_line(
+        r,
+        "| {head_dim} | {mask} | {seqlen} | {shards} | {one_ms:.4f} | {ms:.4f} | {of_linear:.2f} | {chosen} | "
+        "{faster} | {gather} | {steps} | {heads} | {arrive} |");
     report_close(r);
     return true;
 }
@@ -259,13 +278,16 @@ static bool report_rows(report *r, ranks_bench *b)
 {
     report_line(
         r, "\n| d | mask | s | shards | one GPU, ms | ms | of N x one | chosen | faster | gather (model) | "
-           "steps (model) | heads (model) |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
+           "steps (model) | heads (model) | arrive (model) "
+           "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     report_open(r, "prefill", '[');
-    for (size_t i = 0; i + 1 < b->count; i++)
-        if (b->cases[i].kind == RANKS_ALONE && b->cases[i + 1].kind == RANKS_PREFILL &&
-            (!report_prefill(r, b, i, i + 1) ||
-             !report_prefill(r, b, i, i + 1 + (size_t)(ways_end(b) - PTXPACK_PARALLEL_GATHER))))
-            return false;
+    for (size_t i = 0, next; i + 1 < b->count; i = next) {
+        const size_t alone = i;
+        next = i + 1;
+        while (b->cases[alone].kind == RANKS_ALONE && next < b->count && b->cases[next].kind == RANKS_PREFILL)
+            if (!report_prefill(r, b, alone, next, &next))
+                return false;
+    }
     report_close(r);
     report_line(r, "\n| d | keys | one GPU, us (GB/s) | us (GB/s) | of N x one |\n|---|---|---|---|---|");
     report_open(r, "decode", '[');

@@ -59,7 +59,7 @@ int attention_on_devices(attention_problem *p, device *gpu, int64_t devices, con
                             (int)MOST),
                COMMAND_USAGE;
     if (sharded_way_of(way) == PTXPACK_PARALLEL_BEST && strcmp(way, "best") != 0)
-        return command_fail("attention", "--way: \"%s\" is none of gather, steps and heads", way),
+        return command_fail("attention", "--way: \"%s\" is none of gather, steps, heads and arrive", way),
                COMMAND_USAGE;
     int64_t opened = open_handles(gpu, handles, devices);
     int     status = opened == devices ? COMMAND_OK : COMMAND_FAILED;

@@ -15,7 +15,7 @@ static size_t options(plan_settings *s, option *rows)
         {"dtype", OPTION_TEXT, &s->attention.dtype, "f16|bf16  (default f16)"},
         {"ranks", OPTION_INT, &s->ranks, "N  GPUs that share the sequence (default 8)"},
         {"shards", OPTION_TEXT, &s->shards, "contiguous|zigzag  the rows of a rank (default zigzag)"},
-        {"way", OPTION_TEXT, &s->way, "gather|steps|heads  (default: what the model prefers)"},
+        {"way", OPTION_TEXT, &s->way, "gather|steps|heads|arrive  (default: what the model prefers)"},
         {"link", OPTION_REAL, &s->link, "X  GB/s that a rank receives (default 370)"},
     };
     s->attention.batch = 1;
@@ -35,7 +35,8 @@ static int describe(plan *p)
         return command_fail("plan", "--shards: \"%s\" is neither contiguous nor zigzag", s->shards),
                COMMAND_USAGE;
     if (sharded_way_of(s->way) == PTXPACK_PARALLEL_BEST && strcmp(s->way, "best") != 0)
-        return command_fail("plan", "--way: \"%s\" is none of gather, steps and heads", s->way), COMMAND_USAGE;
+        return command_fail("plan", "--way: \"%s\" is none of gather, steps, heads and arrive", s->way),
+               COMMAND_USAGE;
     if (!isnan(s->link) && !(s->link >= 1e-3 && s->link <= 1e6))
         return command_fail("plan", "--link: %g is not between 1e-3 and 1e6", s->link), COMMAND_USAGE;
     return attention_problem_describe(&s->attention, &p->attention);
@@ -49,12 +50,18 @@ static ptxpack_status report_way(plan *p, const parallel_whole *w, int way, doub
     const bool     taken = way == (int)w->problem.way;
     ptxpack_status status = PTXPACK_OK;
     report_text(r, "way", "%s", sharded_ways[way]);
-    if (way == PTXPACK_PARALLEL_HEADS && heads_check(w, line) != PTXPACK_OK) {
+    if ((way == PTXPACK_PARALLEL_HEADS && heads_check(w, line) != PTXPACK_OK) ||
+        (way == PTXPACK_PARALLEL_ARRIVE && arrive_check(w, line) != PTXPACK_OK)) {
         report_text(r, "refused", "%s", line);
         report_line(r, "  {way:-8s} {refused}");
         return PTXPACK_OK;
     }
     status = parallel_slowest(p->handle, w, (ptxpack_parallel_way)way, link, &time);
+    if (status == PTXPACK_E_UNSUPPORTED && way == PTXPACK_PARALLEL_ARRIVE && !taken) {
+        report_text(r, "refused", "%s", ptxpack_detail(p->handle));
+        report_line(r, "  {way:-8s} {refused}");
+        return PTXPACK_OK;
+    }
     report_real(r, "estimated_us", time.all);
     report_real(r, "kernels_us", time.compute);
     report_real(r, "copies_us", time.copies);
