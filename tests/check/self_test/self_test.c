@@ -212,6 +212,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, co
     if (has_op(rows, "attention")) {
         check_attention(run);
         check_lengths(run);
+        check_arrivals(run);
     }
     check_blocks(run);
     check_merge(run);
