@@ -179,6 +179,10 @@ STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps"
               "ptxpack_gather_desc": ptxpack.library._GatherDesc, "ptxpack_gather_buffers": ptxpack.library._GatherBuffers,
               "ptxpack_quantise_desc": ptxpack.library._QuantiseDesc,
               "ptxpack_quantise_buffers": ptxpack.library._QuantiseBuffers,
+              "ptxpack_norm_strides": ptxpack.library._NormStrides, "ptxpack_norm_desc": ptxpack.library._NormDesc,
+              "ptxpack_norm_buffers": ptxpack.library._NormBuffers, "ptxpack_sampling_row": ptxpack.library._SamplingRow,
+              "ptxpack_sampling_desc": ptxpack.library._SamplingDesc,
+              "ptxpack_sampling_buffers": ptxpack.library._SamplingBuffers,
               "ptxpack_symbol": ptxpack.library._Symbol, "ptxpack_source": ptxpack.library._Source,
               "ptxpack_program_info": ptxpack.library._ProgramInfo, "ptxpack_resources": ptxpack.library._Resources,
               "ptxpack_function_info": ptxpack.library._FunctionInfo}

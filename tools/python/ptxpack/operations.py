@@ -46,7 +46,7 @@ class _Call:
         self.library, self.like = _library_for(first), first
         self.stream = self.library.stream(first) if stream is None else _stream_handle(stream)
         self.views: list[_View] = []
-        self.must_hold = False
+        self.must_hold, self.kept = False, list[Any]()
         self.first = self.view(name, first)
         self.device = _device(self.first.device)
 
@@ -59,6 +59,11 @@ class _Call:
                 name, view.device, self.views[0].name, self.views[0].device))
         self.views.append(view)
         return view
+
+    def keep(self, thing: Any) -> None:
+        """Memory of the host that the stream reads."""
+        self.must_hold = True
+        self.kept.append(thing)
 
     def output(self, name: str, given: Any, kind: str,
                shape: Optional[tuple[int, ...]] = None) -> tuple[Any, _View]:
@@ -79,7 +84,7 @@ class _Call:
         if not self.must_hold or self.device.capturing(self.stream):
             return None
         done = _Event(self.device, self.stream)
-        _hold(done, [view.keep for view in self.views])
+        _hold(done, [view.keep for view in self.views] + self.kept)
         return done
 
     def results(self, *made: tuple[Any, bool]) -> tuple[Any, ...]:
