@@ -245,6 +245,14 @@ class Samples(Refusing):
         for counter, tokens in enumerate(found):
             self.drawn(values_of(tokens), rows_of(logits.values(), 100), [1.0] * 2, [1.0] * 2, [0] * 2, [1, 2], [counter] * 2)
 
+    def test_the_host_keeps_what_is_copied(self):
+        happened, ptxpack.arrays._Event.happened = ptxpack.arrays._Event.happened, lambda event: False
+        try:
+            ptxpack.sample(self.draw("f32", 2, 100), 1.0, seed=1)
+            self.assertTrue(any(isinstance(thing, bytes) and len(thing) == 64 for thing in ptxpack.operations._held[-1][1]))
+        finally:
+            ptxpack.arrays._Event.happened = happened
+
     def test_parameters(self):
         logits = self.draw("f16", 3, 100)
         parameters = ptxpack.sampling_parameters(3, 0.9, [1.0, 0.8, 1.0], 0, seed=11, counter=2**32 - 1)
