@@ -118,8 +118,11 @@ class _Device:
             call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def capturing(self, stream: int) -> bool:
-        state = ctypes.c_int()
-        refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
+        state, is_capturing = ctypes.c_int(), self.driver.cuda.cuStreamIsCapturing
+        refused = is_capturing(ctypes.c_void_p(stream), ctypes.byref(state))
+        if refused:  # a driver may know the stream in its own context alone
+            with contextlib.suppress(Error), self.entered():
+                refused = is_capturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
     def _attention_plan(self, *problem: Any, append: Any = None, **more: Any) -> _Plan:
@@ -130,8 +133,9 @@ class _Device:
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
 
-    def attention_launch(self, plan: _Plan, buffers: Any, stream: int) -> None:
+    def attention_launch(self, plan: _Plan, buffers: Any, stream: int, launched: Callable[[], Any]) -> Any:
         self.check(self.lib.ptxpack_attention_launch(plan.pointer, ctypes.byref(buffers), stream))
+        return launched()
 
     def _blocks_plan(self, dtype: int, sizes: tuple[int, ...], mask: int, left: int, right: int, *, lists: tuple[int, ...],
                      chunk: int = 0, mask_mod: Optional[bytes] = None) -> _Plan:

@@ -199,6 +199,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_parallel_id": (ctypes.c_int, ctypes.c_void_p),
     "ptxpack_parallel_join": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32,
                               ctypes.c_void_p),
+    "ptxpack_parallel_devices": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     "ptxpack_parallel_wait": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_parallel_free": (None, ctypes.c_void_p),
     "ptxpack_attention_parallel_chunk": (None,) + (ctypes.c_int,) * 5 + (ctypes.c_void_p,) * 2,
