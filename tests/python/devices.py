@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import gc
 import itertools
-import math
 import os
 import random
 import unittest

@@ -41,6 +41,7 @@ Calls
     flash_attn                               a module with flash-attn's functions: a caller changes the line of its import
     torch.attention(q, k, v, ...)            after `import ptxpack.torch`: an operator that torch.compile traces
     torch.context_parallel(group)            after the same, under torchrun: sequences that several GPUs share
+    parallel.DeviceGroup(devices)            after `import ptxpack.parallel`: the same of the GPUs of this process, also captured in a graph
     transformers.register()                  after `import ptxpack.transformers`: attn_implementation="ptxpack" of Hugging Face transformers
     from_numpy(array, dtype=None, device=0)  a Tensor with a copy of a NumPy array; its numpy() copies it back
     from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back

@@ -16,7 +16,8 @@ from .tensor import Tensor, from_host
 # ---- norm --------------------------------------------------------------------------------------------------
 def _vectors_of(views: Sequence[_View]) -> tuple[int, int, list[tuple[int, int]]]:
     """rows, heads and the strides of both for each array: dimensions that follow each other in all of them count as one."""
-    shape, found = views[0].shape, []
+    shape = views[0].shape
+    found: list[tuple[int, list[int]]] = []
     if not shape or min(shape) < 1:
         raise ArgumentError("x is %s, and must have 1 dimension or more, each 1 or more" % (shape,))
     for view in views:
