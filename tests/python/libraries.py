@@ -66,8 +66,12 @@ class Libraries(unittest.TestCase):
             self.decode(FakeTensor, stream)
         routes = ptxpack.experts_route(FakeTensor("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), 1)
         self.assertTrue(all(isinstance(array, FakeTensor) for array in routes))
+        x, logits = FakeTensor("f16", (1, 8), [2] * 8), FakeTensor("f32", (1, 4), [0, 3, 1, 2])
+        y, sums, token = *ptxpack.norm(x, FakeTensor("f16", (8,), [2] * 8), residual=FakeTensor("f16", (1, 8), [1] * 8)), ptxpack.sample(logits)
         driver("cuStreamSynchronize", pointer(stream))
         self.assertEqual([array.values() for array in routes[:3]], [[0, 1, 1, 1, 2], [1, 0], [1, 0]])
+        self.assertTrue(isinstance(y, FakeTensor) and isinstance(token, FakeTensor))
+        self.assertEqual([y.values(), sums.values(), token.values()], [[2] * 8, [3] * 8, [1]])
         used.clear()
         ptxpack.attention(*problem.arrays, stream=0)
         ptxpack.attention(*problem.arrays, stream=1)  # PyTorch calls this stream 0
@@ -133,10 +137,10 @@ class Libraries(unittest.TestCase):
         if SM >= 80:
             self.decode(FakeArray, stream)
         logits, x = FakeArray("f16", (2, 4), [0, 1, 2, 3, 3, 2, 1, 0]), FakeArray("f16", (1, 16), [448] * 16)
-        made = *ptxpack.experts_route(logits, 1), *ptxpack.quantise(x)
+        made = *ptxpack.experts_route(logits, 1), *ptxpack.quantise(x), ptxpack.sample(logits)
         self.assertTrue(all(isinstance(array, FakeArray) for array in made))
         driver("cuStreamSynchronize", pointer(stream))
-        self.assertEqual([array.values() for array in made[1:3] + made[4:]], [[1, 0], [1, 0], [448] * 16, [1]])
+        self.assertEqual([array.values() for array in made[1:3] + made[4:]], [[1, 0], [1, 0], [448] * 16, [1], [3, 0]])
         self.assertNotIn(1, used)
         ptxpack.attention(*problem.arrays, stream=1)
         self.assertIn(1, used)
@@ -179,6 +183,10 @@ STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps"
               "ptxpack_gather_desc": ptxpack.library._GatherDesc, "ptxpack_gather_buffers": ptxpack.library._GatherBuffers,
               "ptxpack_quantise_desc": ptxpack.library._QuantiseDesc,
               "ptxpack_quantise_buffers": ptxpack.library._QuantiseBuffers,
+              "ptxpack_norm_strides": ptxpack.library._NormStrides, "ptxpack_norm_desc": ptxpack.library._NormDesc,
+              "ptxpack_norm_buffers": ptxpack.library._NormBuffers, "ptxpack_sampling_row": ptxpack.library._SamplingRow,
+              "ptxpack_sampling_desc": ptxpack.library._SamplingDesc,
+              "ptxpack_sampling_buffers": ptxpack.library._SamplingBuffers,
               "ptxpack_symbol": ptxpack.library._Symbol, "ptxpack_source": ptxpack.library._Source,
               "ptxpack_program_info": ptxpack.library._ProgramInfo, "ptxpack_resources": ptxpack.library._Resources,
               "ptxpack_function_info": ptxpack.library._FunctionInfo}

@@ -27,6 +27,8 @@ from arrays import (Array, Interface, Lender, Managed, ManagedVersioned, OldLend
                            size_t, u64, values_of, watched)
 from biases import Biases  # noqa: F401: run from here, too
 from blocks import Blocks  # noqa: F401: run from here, too
+from decoder import Norms, Samples  # noqa: F401: run from here, too
+from devices import Devices as ParallelDevices  # noqa: F401: run from here, too
 from experts import Experts, Quantised  # noqa: F401: run from here, too
 from libraries import Bytes, Libraries, Structures, print_c  # noqa: F401: run from here, too
 from matrices import Matrices, Vectors  # noqa: F401: run from here, too

@@ -13,6 +13,7 @@ trap 'rm -rf "$work"' EXIT
 
 export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DRIVER="$build/libptxpack-emu.so"
 export PTXPACK_PTXJIT="$PTXPACK_DRIVER" PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_DEVICES=2
+export PTXPACK_NCCL="$build/emulated/libnccl.so.2" # for groups of processes, of one here
 export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1
 unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_EMU_FAULT PTXPACK_DEVICE
 PTXPACK_EMU_SM=90 python3 tests/python/module.py --print-c >"$work/layouts.c" || exit 1

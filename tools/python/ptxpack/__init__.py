@@ -26,6 +26,11 @@ Calls
                                              the experts of each row, and an order of the rows by expert, for matmul(group_starts=...)
     experts_combine(y, places, weights, *, residual, dtype, out, stream, overlap)
                                              the weighted sum of what the experts of each row made of it
+    norm(x, weight, eps, residual, *, one_plus_weight, dtype, out, stream, overlap)
+                                             RMSNorm of the last dimension, alone or after a residual, which it adds x to
+    sample(logits, temperature, top_p, top_k, *, seed, counter, parameters, dtype, out, stream, overlap)
+                                             a token of each row, greedy or drawn; sampling_parameters(rows, temperature, ...) makes
+                                             parameters that one captured graph draws with again and again
     gather(table, ids, *, out, stream, overlap)
                                              rows of a table
     quantise(x, *, blocks, powers, dtype, out, scales, stream, overlap)
@@ -36,13 +41,14 @@ Calls
     flash_attn                               a module with flash-attn's functions: a caller changes the line of its import
     torch.attention(q, k, v, ...)            after `import ptxpack.torch`: an operator that torch.compile traces
     torch.context_parallel(group)            after the same, under torchrun: sequences that several GPUs share
+    parallel.DeviceGroup(devices)            after `import ptxpack.parallel`: the same of the GPUs of this process, also captured in a graph
     transformers.register()                  after `import ptxpack.transformers`: attn_implementation="ptxpack" of Hugging Face transformers
     from_numpy(array, dtype=None, device=0)  a Tensor with a copy of a NumPy array; its numpy() copies it back
     from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back
     empty(shape, dtype, device=0)            a Tensor to write to
     info(device=0)                           a dictionary about a device and the compiler in use
-    Each one's help() states its arguments; attention.h, append.h, blocks.h, merge.h, gemm.h, experts.h, gather.h, quantise.h and
-    vector.h state limits and errors.
+    Each one's help() states its arguments; attention.h, append.h, blocks.h, merge.h, gemm.h, norm.h, sampling.h, experts.h, gather.h,
+    quantise.h and vector.h state limits and errors.
 
 Arrays   A call takes every array on a CUDA device that has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3);
          tensors of PyTorch are read directly.  Nothing is copied.  The types are f16, bf16 and e4m3, also stored as uint16
@@ -70,6 +76,7 @@ from .library import ArgumentError, Error, Unsupported
 from .append import attention_append
 from .flash_attn import flash_attn_with_kvcache as attention_with_kvcache
 from .blocks import attention_blocks
+from .decoder import norm, sample, sampling_parameters
 from .experts import Routes, experts_combine, experts_route, gather
 from .lists import BlockLists
 from .merge import attention_merge
@@ -82,4 +89,4 @@ from .tensor import Tensor, empty, from_host, from_numpy
 __version__ = "0.1.0"
 __all__ = ["ArgumentError", "BlockLists", "Error", "Kernel", "Routes", "Tensor", "Unsupported", "__version__", "attention", "attention_append", "attention_blocks",
            "attention_merge", "attention_with_kvcache", "dequantise", "empty", "experts_combine", "experts_route", "from_host", "from_numpy", "gather",
-           "info", "kernel", "matmul", "quantise", "vector_add"]
+           "info", "kernel", "matmul", "norm", "quantise", "sample", "sampling_parameters", "vector_add"]

@@ -9,7 +9,7 @@ import threading
 from typing import Any, Callable, Iterator, Optional
 
 from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AppendDesc, _AttentionDesc, _CombineDesc, _GatherDesc, _GemmDesc, _MergeDesc,
-                      _Options, _QuantiseDesc, _RouteDesc, _Strides, _library, _lock, _raise)
+                      _NormDesc, _NormStrides, _Options, _QuantiseDesc, _RouteDesc, _SamplingDesc, _Strides, _library, _lock, _raise)
 
 
 # ---- the driver that the library uses ----------------------------------------------------------------------
@@ -72,6 +72,8 @@ class _Device:
         self.gather_plan = functools.lru_cache(maxsize=1024)(self._gather_plan)
         self.quantise_plan = functools.lru_cache(maxsize=1024)(self._quantise_plan)
         self.dequantise_plan = functools.lru_cache(maxsize=1024)(self._dequantise_plan)
+        self.norm_plan = functools.lru_cache(maxsize=1024)(self._norm_plan)
+        self.sampling_plan = functools.lru_cache(maxsize=1024)(self._sampling_plan)
         self.vector_plan = functools.lru_cache(maxsize=None)(self._vector_plan)
 
     def check(self, status: int) -> None:
@@ -98,23 +100,29 @@ class _Device:
         return address
 
     def allocate_zeros(self, size: int) -> int:
-        """Uses a separate stream: others may be captured."""
         address = self.allocate(size)
+        self.at_once("cuMemsetD8Async", ctypes.c_uint64(address), 0, ctypes.c_size_t(size))
+        return address
+
+    def at_once(self, function: str, *arguments: Any) -> None:
+        """Has it done by a separate stream, and waits: others may be captured."""
         with self.entered() as call:
             stream = ctypes.c_void_p()
             call("cuStreamCreate", ctypes.byref(stream), 1)  # CU_STREAM_NON_BLOCKING
-            call("cuMemsetD8Async", ctypes.c_uint64(address), 0, ctypes.c_size_t(size), stream)
+            call(function, *arguments, stream)
             call("cuStreamSynchronize", stream)
             call("cuStreamDestroy_v2", stream)
-        return address
 
     def free(self, address: int) -> None:
         with contextlib.suppress(Error), self.entered() as call:  # an ending process has no driver
             call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def capturing(self, stream: int) -> bool:
-        state = ctypes.c_int()
-        refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
+        state, is_capturing = ctypes.c_int(), self.driver.cuda.cuStreamIsCapturing
+        refused = is_capturing(ctypes.c_void_p(stream), ctypes.byref(state))
+        if refused:  # a driver may know the stream in its own context alone
+            with contextlib.suppress(Error), self.entered():
+                refused = is_capturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
     def _attention_plan(self, *problem: Any, append: Any = None, **more: Any) -> _Plan:
@@ -125,8 +133,9 @@ class _Device:
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
 
-    def attention_launch(self, plan: _Plan, buffers: Any, stream: int) -> None:
+    def attention_launch(self, plan: _Plan, buffers: Any, stream: int, launched: Callable[[], Any]) -> Any:
         self.check(self.lib.ptxpack_attention_launch(plan.pointer, ctypes.byref(buffers), stream))
+        return launched()
 
     def _blocks_plan(self, dtype: int, sizes: tuple[int, ...], mask: int, left: int, right: int, *, lists: tuple[int, ...],
                      chunk: int = 0, mask_mod: Optional[bytes] = None) -> _Plan:
@@ -167,6 +176,14 @@ class _Device:
 
     def _dequantise_plan(self, *problem: Any) -> _Plan:
         return _Plan(self, "dequantise", ctypes.byref(_QuantiseDesc(ctypes.sizeof(_QuantiseDesc), *problem)))
+
+    def _norm_plan(self, *problem: Any) -> _Plan:
+        *fields, strides = problem
+        desc = _NormDesc(ctypes.sizeof(_NormDesc), *fields, 0, *(_NormStrides(*two) for two in strides))
+        return _Plan(self, "norm", ctypes.byref(desc))
+
+    def _sampling_plan(self, *problem: Any) -> _Plan:
+        return _Plan(self, "sampling", ctypes.byref(_SamplingDesc(ctypes.sizeof(_SamplingDesc), *problem)))
 
     def _vector_plan(self, dtype: int) -> _Plan:
         return _Plan(self, "vector", dtype)
@@ -233,6 +250,18 @@ class _Plan:
         with self.device.entered() as call:
             call("cuMemsetD32Async", ctypes.c_uint64(address), ctypes.c_uint(number), ctypes.c_size_t(count),
                  ctypes.c_void_p(stream))
+        return address
+
+    def copied(self, name: str, data: bytes, stream: int) -> int:
+        """Such an array with these bytes, which the caller keeps until the stream has read them.  That of a graph has them once, and
+        its launches find it as the last one left it."""
+        address = self.array(name, len(data) // 4, stream)
+        copy = "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data))
+        if self.device.capturing(stream):
+            self.device.at_once(*copy)
+        else:
+            with self.device.entered() as call:
+                call(*copy, ctypes.c_void_p(stream))
         return address
 
     def _own(self, kept: dict[Any, int], key: Any, size: int, stream: int) -> int:

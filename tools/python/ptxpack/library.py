@@ -1,5 +1,5 @@
 """library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, append.h,
-merge.h, blocks.h, parallel.h, gemm.h, experts.h, gather.h, quantise.h and vector.h."""
+merge.h, blocks.h, parallel.h, gemm.h, norm.h, sampling.h, experts.h, gather.h, quantise.h and vector.h."""
 from __future__ import annotations
 
 import ctypes
@@ -20,6 +20,8 @@ MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
 EXPERTS_F32, EXPERTS_NORMALISE = 1, 2  # options of ptxpack_experts_route_desc
 EXPERTS_RESIDUAL = 1  # an option of ptxpack_experts_combine_desc
 QUANTISE_POWERS, QUANTISE_BLOCKS = 1, 2  # options of ptxpack_quantise_desc
+NORM_RESIDUAL, NORM_ONE_PLUS_WEIGHT = 1, 2  # options of ptxpack_norm_desc
+SAMPLING_F32 = 1  # an option of ptxpack_sampling_desc
 LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
@@ -139,6 +141,20 @@ _QuantiseDesc = _structure(
     (ctypes.c_uint32, "options reserved"), (ctypes.c_int64, "stride_x stride_codes"))
 _QuantiseBuffers = _structure("_QuantiseBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "x codes scales"),
                               (ctypes.c_uint32, "launch reserved"))
+_NormStrides = _structure("_NormStrides", (ctypes.c_int64, "row head"))
+_NormDesc = _structure(
+    "_NormDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows heads columns"),
+    (ctypes.c_uint32, "options"), (ctypes.c_float, "eps"), (ctypes.c_uint32, "reserved"), (_NormStrides, "x r y"))
+_NormBuffers = _structure("_NormBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "x w r y"),
+                          (ctypes.c_uint32, "launch reserved"))
+_SamplingRow = _structure(
+    "_SamplingRow", (ctypes.c_float, "temperature top_p"), (ctypes.c_int32, "top_k"), (ctypes.c_uint32, "reserved"),
+    (ctypes.c_uint64, "seed counter"))
+_SamplingDesc = _structure(
+    "_SamplingDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "rows vocabulary"),
+    (ctypes.c_uint32, "options reserved"), (ctypes.c_int64, "stride"))
+_SamplingBuffers = _structure("_SamplingBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "logits parameters tokens"),
+                              (ctypes.c_uint32, "launch reserved"))
 _Symbol = _structure("_Symbol", (ctypes.c_char_p, "name"), (ctypes.c_int64, "value"))
 _Words = ctypes.POINTER(ctypes.c_char_p)
 _Source = _structure(
@@ -183,6 +199,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_parallel_id": (ctypes.c_int, ctypes.c_void_p),
     "ptxpack_parallel_join": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32,
                               ctypes.c_void_p),
+    "ptxpack_parallel_devices": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     "ptxpack_parallel_wait": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_parallel_free": (None, ctypes.c_void_p),
     "ptxpack_attention_parallel_chunk": (None,) + (ctypes.c_int,) * 5 + (ctypes.c_void_p,) * 2,
@@ -214,6 +231,12 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_dequantise_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_dequantise_plan_free": (None, ctypes.c_void_p),
     "ptxpack_dequantise": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_norm_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_norm_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_norm": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_sampling_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_sampling_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_sampling": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_vector_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
     "ptxpack_vector_plan_free": (None, ctypes.c_void_p),
     "ptxpack_vector_add": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,

@@ -5,7 +5,7 @@ import collections
 import ctypes
 import math
 import operator
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, Q8_0, SINKS, UNNORMALIZED,
                       Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _lock)
@@ -18,7 +18,7 @@ from .frameworks import _library_for, _stream_handle
 
 if TYPE_CHECKING:
     from .append import _Append
-    from .parallel import Group
+    from .parallel import Group, Turn
 
 
 # ---- one call ----------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ class _Call:
         self.library, self.like = _library_for(first), first
         self.stream = self.library.stream(first) if stream is None else _stream_handle(stream)
         self.views: list[_View] = []
-        self.must_hold = False
+        self.must_hold, self.kept = False, list[Any]()
         self.first = self.view(name, first)
         self.device = _device(self.first.device)
 
@@ -59,6 +59,11 @@ class _Call:
                 name, view.device, self.views[0].name, self.views[0].device))
         self.views.append(view)
         return view
+
+    def keep(self, thing: Any) -> None:
+        """Memory of the host that the stream reads."""
+        self.must_hold = True
+        self.kept.append(thing)
 
     def output(self, name: str, given: Any, kind: str,
                shape: Optional[tuple[int, ...]] = None) -> tuple[Any, _View]:
@@ -79,7 +84,7 @@ class _Call:
         if not self.must_hold or self.device.capturing(self.stream):
             return None
         done = _Event(self.device, self.stream)
-        _hold(done, [view.keep for view in self.views])
+        _hold(done, [view.keep for view in self.views] + self.kept)
         return done
 
     def results(self, *made: tuple[Any, bool]) -> tuple[Any, ...]:
@@ -348,7 +353,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
               aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
               block_mask: Any = None, block_size: Any = 128, normalized: bool = True, _append: Optional[_Append] = None,
-              _group: Optional[Group] = None) -> Any:
+              _group: Optional[Union[Group, Turn]] = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -469,10 +474,12 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
                                 LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at, *lists.addresses)
-    maker.attention_launch(plan, buffers, call.stream)
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
-    results = call.results(*made, *(() if _append is None else _append.written()))
-    return results[:2] if want_lse else results[0]
+
+    def launched() -> Any:
+        results = call.results(*made, *(() if _append is None else _append.written()))
+        return results[:2] if want_lse else results[0]
+    return maker.attention_launch(plan, buffers, call.stream, launched)
 
 
 # ---- vector_add --------------------------------------------------------------------------------------------
