@@ -77,13 +77,14 @@ _AttentionDesc = _structure(
     (ctypes.c_void_p, "append"), (ctypes.c_int32, "chunk"), (ctypes.c_int, "kv_dtype"),
     (ctypes.c_char_p, "score_mod mask_mod"), (ctypes.c_int32, "head_dim_v"), (ctypes.c_uint32, "reserved"),
     (ctypes.c_int, "bias_dtype"), (ctypes.c_int32, "mask_keys"), (_Strides, "bias mask_bits"),
-    (ctypes.c_int32, "block_rows block_keys block_width reserved_block"), (ctypes.c_int64, "block_batch block_head"))
+    (ctypes.c_int32, "block_rows block_keys block_width reserved_block"), (ctypes.c_int64, "block_batch block_head"),
+    (ctypes.c_int32, "arrival_rows early_rows early_keys reserved_arrival"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
                       "row_map left_pad page_table"), (ctypes.c_void_p, "append"), (ctypes.c_uint32, "launch reserved"),
     (ctypes.c_uint64, "sinks slopes"), (ctypes.c_uint64 * 8, "aux"),
-    (ctypes.c_uint64, "bias mask_bits block_count full_count block_list full_list"))
+    (ctypes.c_uint64, "bias mask_bits block_count full_count block_list full_list arrivals k_own v_own"))
 _BlocksBuffers = _structure(
     "_BlocksBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "block_count full_count block_list full_list"),
     (ctypes.c_uint64 * 8, "aux"), (ctypes.c_uint32, "launch reserved"))

@@ -27,7 +27,7 @@ from .frameworks import _stream_handle
 
 _ID_BYTES = 128  # PTXPACK_PARALLEL_ID_BYTES
 _SHARDS = {"contiguous": 0, "zigzag": 1}  # ptxpack_shards
-_WAYS = {None: 0, "gather": 1, "steps": 2, "heads": 3}  # ptxpack_parallel_way
+_WAYS = {None: 0, "gather": 1, "steps": 2, "heads": 3, "arrive": 4}  # ptxpack_parallel_way
 _PLANS_MOST = 1024
 _DECODES = frozenset((
     "softcap", "scale", "layout", "dtype", "out", "lse", "return_lse", "q_descale", "k_descale", "v_descale", "stream", "seqused_k",
@@ -275,7 +275,8 @@ class Group(_Ranks):
                     found.  A window goes to the left alone
         shards      "zigzag": the rank has chunk r of 2 ranks, then chunk 2 ranks - 1 - r; "contiguous": chunk r of `ranks`
         way         "gather": the rank takes all keys, then attends; "steps": it attends while they arrive; "heads": it attends with its
-                    share of the heads to whole sequences, and k has a multiple of `ranks` heads; None: the faster one
+                    share of the heads to whole sequences, and k has a multiple of `ranks` heads; "arrive": causal, on Hopper, all of
+                    its rows in one launch that waits for keys as it comes to them; None: the faster one of the first three
         return_lse  a second result, f32: for each chunk of the rank, one after another, [batch, heads_q, rows of the chunk]
         The others are those of ptxpack.attention.  Nothing waits on the host but for the first call of a shape."""
         with self._in_use():

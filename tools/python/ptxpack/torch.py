@@ -217,8 +217,9 @@ class ContextParallel:
         shards      "zigzag": the rank has chunk r of 2 ranks, then chunk 2 ranks - 1 - r, so that with a causal mask all have the
                     same work; "contiguous": chunk r of `ranks`
         way         "gather": the rank takes all keys that it needs, then attends; "steps": it attends while they arrive; "heads": it
-                    attends with its share of the heads to whole sequences, and k has a multiple of `ranks` heads; None: what is
-                    thought to be faster
+                    attends with its share of the heads to whole sequences, and k has a multiple of `ranks` heads; "arrive": causal,
+                    on Hopper, one launch that waits for keys as it comes to them (by NCCL, when all are there); None: what is
+                    thought to be faster of the first three
         return_lse  a second result: a tuple with the log-sum-exps of each chunk of the rank, one or two, f32 [batch, heads, rows of
                     the chunk], of packed rows [heads, rows of the chunk]
         causal, window, softcap, scale and sinks are those of ptxpack.attention.  The first call of a shape waits for all ranks."""
