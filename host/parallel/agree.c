@@ -10,7 +10,7 @@
     X(dtype)                                                                                         \
     X(batch)                                                                                         \
     X(seqlen_q) X(seqlen_kv) X(heads_q) X(heads_kv) X(head_dim) X(head_dim_v) X(mask) X(window_left) \
-        X(window_right) X(options) X(scale) X(softcap)
+        X(window_right) X(options) X(scale) X(softcap) X(chunk)
 static const char *const names[] = {
 #define NAME(field) #field,
     FIELDS(NAME)

@@ -18,11 +18,10 @@ static const struct {
     const char *name;
     size_t      at, bytes;
 } unused[] = {
-    UNUSED(q),          UNUSED(k),          UNUSED(v),           UNUSED(o),           UNUSED(page_rows),
-    UNUSED(split_rows), UNUSED(append),     UNUSED(chunk),       UNUSED(kv_dtype),    UNUSED(score_mod),
-    UNUSED(mask_mod),   UNUSED(bias_dtype), UNUSED(mask_keys),   UNUSED(bias),        UNUSED(mask_bits),
-    UNUSED(block_rows), UNUSED(block_keys), UNUSED(block_width), UNUSED(table_width), UNUSED(block_batch),
-    UNUSED(block_head),
+    UNUSED(q),          UNUSED(k),           UNUSED(v),           UNUSED(o),           UNUSED(page_rows),
+    UNUSED(split_rows), UNUSED(append),      UNUSED(kv_dtype),    UNUSED(score_mod),   UNUSED(mask_mod),
+    UNUSED(bias_dtype), UNUSED(mask_keys),   UNUSED(bias),        UNUSED(mask_bits),   UNUSED(block_rows),
+    UNUSED(block_keys), UNUSED(block_width), UNUSED(table_width), UNUSED(block_batch), UNUSED(block_head),
 };
 
 static ptxpack_status check_attention(const ptxpack_attention_desc *d, char *line)
@@ -32,8 +31,9 @@ static ptxpack_status check_attention(const ptxpack_attention_desc *d, char *lin
     for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++)
         if (memcmp((const char *)d + unused[i].at, zeros, unused[i].bytes) != 0)
             return refuse(line, "attention.%s is not 0, as it must be in parallel", unused[i].name);
-    if ((d->options & ~(uint32_t)PTXPACK_SINKS) != 0)
-        return refuse(line, "attention.options 0x%x: only PTXPACK_SINKS is possible in parallel",
+    if ((d->options & ~(uint32_t)(PTXPACK_SINKS | PTXPACK_ALIBI)) != 0)
+        return refuse(line,
+                      "attention.options 0x%x: only PTXPACK_SINKS and PTXPACK_ALIBI are possible in parallel",
                       (unsigned)d->options);
     if (d->dtype == PTXPACK_E4M3)
         return refuse(line, "attention.dtype PTXPACK_E4M3 is not possible in parallel");
@@ -71,6 +71,30 @@ static ptxpack_status check_starts(const ptxpack_attention_parallel_desc *desc, 
     return PTXPACK_OK;
 }
 
+/* Where a row is in its sequence, which ALiBi and chunks ask for, is said by the last key: of parts that end elsewhere it is not. */
+static ptxpack_status check_places(const parallel_whole *w, ptxpack_parallel_way way, char *line)
+{
+    if (!parallel_has_places(w) || way == PTXPACK_PARALLEL_HEADS)
+        return PTXPACK_OK;
+    if (way == PTXPACK_PARALLEL_STEPS || way == PTXPACK_PARALLEL_ARRIVE)
+        return refuse(line, "way %s is not possible with %s",
+                      way == PTXPACK_PARALLEL_STEPS ? "PTXPACK_PARALLEL_STEPS" : "PTXPACK_PARALLEL_ARRIVE",
+                      w->desc.chunk > 0 ? "chunks" : "PTXPACK_ALIBI");
+    if (w->problem.right != 0)
+        return refuse(line, "PTXPACK_ALIBI needs a mask without keys behind a row, or PTXPACK_PARALLEL_HEADS");
+    return PTXPACK_OK;
+}
+
+ptxpack_status parallel_check_way(const parallel_whole *w, ptxpack_parallel_way way, char line[PLAN_LINE])
+{
+    ptxpack_status status = check_places(w, way, line);
+    if (status == PTXPACK_OK && way == PTXPACK_PARALLEL_HEADS)
+        status = heads_check(w, line);
+    if (status == PTXPACK_OK && way == PTXPACK_PARALLEL_ARRIVE)
+        status = arrive_check(w, line);
+    return status;
+}
+
 ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int32_t ranks, parallel_whole *out,
                                 char line[PLAN_LINE])
 {
@@ -102,7 +126,8 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
                                       .left = window ? d->window_left : -1,
                                       .right = window                         ? d->window_right
                                                : d->mask == PTXPACK_MASK_NONE ? -1
-                                                                              : 0};
+                                                                              : 0,
+                                      .keys_of_chunk = d->chunk};
     out->batch = d->batch;
     if (desc->starts != NULL) {
         out->batch = 1;
@@ -115,9 +140,9 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
         if (out->problem.right > 0 || (out->problem.right < 0 && out->problem.left >= 0))
             return refuse(line, "window_right is %d; with packed rows it must be 0", (int)d->window_right);
     }
-    if ((desc->way == PTXPACK_PARALLEL_HEADS && heads_check(out, line) != PTXPACK_OK) ||
-        (desc->way == PTXPACK_PARALLEL_ARRIVE && arrive_check(out, line) != PTXPACK_OK))
-        return PTXPACK_E_ARG;
+    status = parallel_check_way(out, desc->way, line);
+    if (status != PTXPACK_OK)
+        return status;
     out->asked = desc->way;
     const int64_t bytes = (int64_t)ptxpack_dtype_bytes(d->dtype);
     out->q_row = bytes * d->heads_q * d->head_dim;
@@ -159,7 +184,7 @@ ptxpack_attention_desc parallel_part_desc(const parallel_whole *whole, const par
         return packed_desc(whole, s, part);
     d.seqlen_q = (int32_t)s->chunk[part->chunk].count;
     d.seqlen_kv = (int32_t)part->rows;
-    d.mask = part->mask;
+    d.mask = d.chunk > 0 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : part->mask; /* the same, of one row too */
     d.window_left = part->window_left;
     d.window_right = part->window_right;
     d.q = strides_of(shard, d.heads_q, d.head_dim);

@@ -141,7 +141,8 @@ static bool heads_are_faster(const ptxpack *handle, const parallel_whole *w, dou
     const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
     char                         line[PLAN_LINE];
     parallel_time                heads;
-    return heads_check(w, line) == PTXPACK_OK && (driver == NULL || driver->cuMemcpy3DPeerAsync != NULL) &&
+    return parallel_check_way(w, PTXPACK_PARALLEL_HEADS, line) == PTXPACK_OK &&
+           (driver == NULL || driver->cuMemcpy3DPeerAsync != NULL) &&
            slowest_of(handle, w, PTXPACK_PARALLEL_HEADS, link_gbps, every, &heads) == PTXPACK_OK &&
            heads.all < HEADS_MARGIN * us;
 }
@@ -154,7 +155,8 @@ ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *w, double 
     if (w->problem.way != PTXPACK_PARALLEL_BEST)
         return PTXPACK_OK;
     status = slowest_of(handle, w, PTXPACK_PARALLEL_GATHER, link_gbps, every, &gather);
-    if (status == PTXPACK_OK)
+    steps = gather;
+    if (status == PTXPACK_OK && !parallel_has_places(w))
         status = slowest_of(handle, w, PTXPACK_PARALLEL_STEPS, link_gbps, every, &steps);
     if (status != PTXPACK_OK)
         return status;

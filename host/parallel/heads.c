@@ -298,6 +298,7 @@ ptxpack_status heads_attend(const parallel_plan *plan, int32_t local, const para
         .lse = from + heads->whole[HEADS_LSE],
         .workspace = from + heads->workspace,
         .sinks = b->sinks != 0 ? b->sinks + before * sizeof(float) : 0,
+        .slopes = b->slopes != 0 ? b->slopes + before * sizeof(float) : 0,
         .starts_q = starts,
         .starts_kv = starts,
     };

@@ -35,12 +35,13 @@ static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const
     const ptxpack       *handle = plan->group->member[0].handle;
     const parallel_rank *r = &plan->rank[local];
     const bool           sinks = (plan->whole.desc.options & PTXPACK_SINKS) != 0;
+    const bool           slopes = (plan->whole.desc.options & PTXPACK_ALIBI) != 0;
     const int            rank = (int)(plan->group->first + local);
     const memory_range   ranges[] = {
           {"q", b->q, 1, 16, false},         {"k", b->k, 1, 16, false},
           {"v", b->v, 1, 16, false},         {"o", b->o, 1, 16, false},
           {"lse", b->lse, 1, 4, true},       {"workspace", b->workspace, r->bytes, 16, r->bytes == 0},
-          {"sinks", b->sinks, 1, 4, !sinks},
+          {"sinks", b->sinks, 1, 4, !sinks}, {"slopes", b->slopes, 1, 4, !slopes},
     };
     const size_t count = sizeof ranges / sizeof ranges[0];
     char         line[PLAN_LINE];
@@ -211,6 +212,7 @@ static ptxpack_status launch_part(const parallel_plan *plan, int32_t local, cons
                       : chunk_lse(plan, r, c, b->lse),
         .workspace = b->workspace + r->kernel[index].workspace,
         .sinks = b->sinks,
+        .slopes = b->slopes,
         .starts_q = starts,
         .starts_kv = starts + bytes,
     };

@@ -106,7 +106,9 @@ typedef enum ptxpack_parallel_way {
 } ptxpack_parallel_way;
 
 /* The attention is the one that `attention` would be on one GPU: of whole sequences, with seqlen_q equal to seqlen_kv, of
- * compact tensors of dtype, dense or packed, and any mask, scale and softcap.  Its options may be PTXPACK_SINKS; its other fields are 0. */
+ * compact tensors of dtype, dense or packed, and any mask, scale and softcap.  Its options may be PTXPACK_SINKS and PTXPACK_ALIBI, and
+ * it may have chunks; its other fields are 0.  With ALiBi or chunks the ways are gather and heads, and with ALiBi and gather no row
+ * attends to keys behind it. */
 typedef struct ptxpack_attention_parallel_desc {
     uint32_t                      size; /* = sizeof(ptxpack_attention_parallel_desc) */
     ptxpack_shards                shards;
@@ -119,8 +121,8 @@ typedef struct ptxpack_attention_parallel_desc {
     float link_gbps; /* what a rank receives, in GB/s; 0: 370, as by NVLink of Hopper.  For the model of time */
 } ptxpack_attention_parallel_desc;
 
-/* Device addresses of one local rank: multiples of 16 bytes, those of lse and sinks of 4.  Those of an empty shard are
- * ignored, but for workspace and sinks of the way PTXPACK_PARALLEL_HEADS. */
+/* Device addresses of one local rank: multiples of 16 bytes, those of lse, sinks and slopes of 4.  Those of an empty shard are
+ * ignored, but for workspace, sinks and slopes of the way PTXPACK_PARALLEL_HEADS. */
 typedef struct ptxpack_attention_parallel_buffers {
     uint32_t size;      /* = sizeof(ptxpack_attention_parallel_buffers), of each element */
     uint32_t reserved;  /* 0 */
@@ -129,6 +131,7 @@ typedef struct ptxpack_attention_parallel_buffers {
     uint64_t lse;       /* written; 0: it is not wanted */
     uint64_t workspace; /* ptxpack_attention_parallel_workspace bytes, zero before the plan's first launch */
     uint64_t sinks;     /* [heads_q], f32, with PTXPACK_SINKS */
+    uint64_t slopes;    /* the same with PTXPACK_ALIBI */
     struct CUstream_st *stream; /* of the rank's context; NULL: its default stream */
 } ptxpack_attention_parallel_buffers;
 

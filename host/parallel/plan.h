@@ -73,6 +73,13 @@ ptxpack_status parallel_resolve(const ptxpack_attention_parallel_desc *desc, int
 /* Collective: whether all ranks have come here with PTXPACK_OK and the same descriptor; the way becomes that of rank 0.  A rank
  * that comes with a failure returns it.  PTXPACK_E_PEER, with a line that names the rank.  Without NCCL it returns `status`. */
 ptxpack_status parallel_agree(ptxpack_parallel_group *group, parallel_whole *whole, ptxpack_status status);
+/* Whether a problem can go this way; the best one, if any can.  PTXPACK_E_ARG, with `line` */
+ptxpack_status parallel_check_way(const parallel_whole *whole, ptxpack_parallel_way way, char line[PLAN_LINE]);
+/* Whether rows are asked for where they are in their sequence: by ALiBi, or by chunks. */
+static inline bool parallel_has_places(const parallel_whole *whole)
+{
+    return whole->desc.chunk > 0 || (whole->desc.options & PTXPACK_ALIBI) != 0;
+}
 /* Takes the next bytes of a rank's workspace. */
 uint64_t parallel_take(parallel_rank *rank, uint64_t bytes);
 /* Which stream of a rank a part is in: 0 or 1, the one beside of its chunk, or 2, the caller's. */

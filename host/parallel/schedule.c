@@ -43,6 +43,9 @@ parallel_rows parallel_reach(const parallel_problem *p, const parallel_rows *chu
         from = p->starts[sequence_of(p, chunk->first)];
         to = p->starts[sequence_of(p, end - 1) + 1];
     }
+    if (p->keys_of_chunk > 0 &&
+        p->starts == NULL) /* from a chunk's first key on, so that chunks are counted from there */
+        from = chunk->first - chunk->first % p->keys_of_chunk;
     if (p->left >= 0 && from < chunk->first - p->left)
         from = chunk->first - p->left;
     if (p->right >= 0 && to > end + p->right)

@@ -19,6 +19,7 @@ typedef struct parallel_problem {
     ptxpack_parallel_way way;         /* not PTXPACK_PARALLEL_BEST */
     int64_t              rows;        /* of the whole sequence */
     int64_t              left, right; /* row i attends to i - left <= j <= i + right; below 0: no limit */
+    int64_t keys_of_chunk; /* it attends to those of its own chunk of so many rows alone; 0: no chunks */
     /* Packed sequences: where each of them begins, and the end of the last one; NULL: one sequence, or several of equal length.
      * They gather, and right is -1 or 0. */
     const int32_t *starts;

@@ -128,6 +128,18 @@ class Devices(unittest.TestCase):
             (first, count), = ptxpack.parallel.chunks_of(ROWS, "contiguous", RANKS, rank)
             self.near(values_of(logs), [lse[h * ROWS + row] for h in range(HEADS) for row in range(first, first + count)])
 
+    def test_alibi_and_chunks(self):
+        slopes = [0.25, 0.0625]
+        for way in (None, "heads"):
+            for chunk in (0, 8):
+                wholes, arrays = self.sharded("zigzag")
+                of_ranks = [Interface("f32", (HEADS,), slopes, device=rank) for rank in range(RANKS)]
+                o = self.group.attention(*arrays, seqlen=ROWS, causal=True, alibi_slopes=of_ranks, attention_chunk=chunk, way=way)
+                self.expect(o, wholes, "zigzag", slopes=slopes,
+                            visible=lambda i, j: j <= i and (not chunk or j >= i - i % chunk))
+        with self.assertRaisesRegex(ptxpack.Error, "PTXPACK_PARALLEL_STEPS is not possible with chunks"):
+            self.group.attention(*arrays, seqlen=ROWS, causal=True, attention_chunk=8, way="steps")
+
     def captured(self, shards="zigzag", close=False, **options):
         """Replayed twice with changed inputs, after and between calls that are not captured."""
         group, streams, packed = self.group, streams_of_all(), "cu_seqlens" in options

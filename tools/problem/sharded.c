@@ -92,6 +92,7 @@ static bool make_rank(sharded *s, int32_t local)
     ok = ok && reserve(s, r, &r->buffers.lse, lse_bytes(s, r)) &&
          reserve(s, r, &r->buffers.workspace, ptxpack_attention_parallel_workspace(s->plan, local)) &&
          reserve(s, r, &r->buffers.sinks, sizeof(float) * (size_t)s->attention.heads_q) &&
+         reserve(s, r, &r->buffers.slopes, sizeof(float) * (size_t)s->attention.heads_q) &&
          check(s, r, driver_of(r)->cuStreamCreate(&r->buffers.stream, PTXPACK_CU_STREAM_NON_BLOCKING),
                "cuStreamCreate") &&
          check(s, r, driver_of(r)->cuCtxSynchronize(),
@@ -134,8 +135,8 @@ void sharded_close(sharded *s)
             driver_of(r)->cuStreamSynchronize(r->buffers.stream);
             driver_of(r)->cuStreamDestroy(r->buffers.stream);
         }
-        const uint64_t at[] = {r->buffers.q,   r->buffers.k,         r->buffers.v,    r->buffers.o,
-                               r->buffers.lse, r->buffers.workspace, r->buffers.sinks};
+        const uint64_t at[] = {r->buffers.q,   r->buffers.k,         r->buffers.v,     r->buffers.o,
+                               r->buffers.lse, r->buffers.workspace, r->buffers.sinks, r->buffers.slopes};
         for (size_t k = 0; k < sizeof at / sizeof at[0]; k++)
             if (at[k] != 0)
                 driver_of(r)->cuMemFree(at[k]);
@@ -159,7 +160,16 @@ static void copy_rows(const sharded *s, const sharded_rank *r, size_t bytes, cha
         }
 }
 
-static bool upload_rank(sharded *s, sharded_rank *r, const void *const tensors[SHARDED_O], const float *sinks)
+/* What query heads have; NULL: nothing. */
+static bool upload_heads(sharded *s, sharded_rank *r, uint64_t at, const float *values)
+{
+    return values == NULL ||
+           check(s, r, driver_of(r)->cuMemcpyHtoD(at, values, sizeof *values * (size_t)s->attention.heads_q),
+                 "cuMemcpyHtoD");
+}
+
+static bool upload_rank(sharded *s, sharded_rank *r, const void *const tensors[SHARDED_O], const float *sinks,
+                        const float *slopes)
 {
     bool ok = true;
     for (int i = 0; i < SHARDED_O && ok && rows_of(r) > 0; i++) {
@@ -171,19 +181,15 @@ static bool upload_rank(sharded *s, sharded_rank *r, const void *const tensors[S
         ok = check(s, r, driver_of(r)->cuMemcpyHtoD(*address_of(r, i), shard, bytes), "cuMemcpyHtoD");
         free(shard);
     }
-    return ok &&
-           (sinks == NULL || check(s, r,
-                                   driver_of(r)->cuMemcpyHtoD(r->buffers.sinks, sinks,
-                                                              sizeof *sinks * (size_t)s->attention.heads_q),
-                                   "cuMemcpyHtoD"));
+    return ok && upload_heads(s, r, r->buffers.sinks, sinks) && upload_heads(s, r, r->buffers.slopes, slopes);
 }
 
-bool sharded_upload(sharded *s, const void *const tensors[SHARDED_O], const float *sinks)
+bool sharded_upload(sharded *s, const void *const tensors[SHARDED_O], const float *sinks, const float *slopes)
 {
     bool ok = true;
     for (int32_t i = 0; i < s->local && ok; i++)
         if ((ok = enter(s, &s->rank[i]))) {
-            ok = upload_rank(s, &s->rank[i], tensors, sinks);
+            ok = upload_rank(s, &s->rank[i], tensors, sinks, slopes);
             leave(&s->rank[i]);
         }
     return ok;

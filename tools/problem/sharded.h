@@ -31,8 +31,8 @@ ptxpack_parallel_way     sharded_way_of(const char *word);
 /* Makes a plan and device memory; `handles` are those of the local ranks.  These calls return false with `line`. */
 bool sharded_open(sharded *s, ptxpack_parallel_group *group, ptxpack *const *handles,
                   const ptxpack_attention_parallel_desc *desc);
-/* Whole tensors; sinks may be NULL. */
-bool sharded_upload(sharded *s, const void *const tensors[SHARDED_O], const float *sinks);
+/* Whole tensors; sinks and slopes may be NULL. */
+bool sharded_upload(sharded *s, const void *const tensors[SHARDED_O], const float *sinks, const float *slopes);
 bool sharded_launch(sharded *s);
 bool sharded_wait(sharded *s);
 /* Writes the rows of the local ranks into whole tensors; lse may be NULL. */

@@ -4,10 +4,10 @@
 
 /* Rows are multiples of 128 for each of the chunks. */
 static const parallel_case cases[] = {
-    {"causal", 1, 512, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
-    {"causal, sinks", 2, 512, 2, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false},
-    {"causal, softcap", 1, 1024, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 5, 0, false},
-    {"values of another size", 1, 512, 2, 1, 192, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
+    {"causal", 1, 512, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"causal, sinks", 2, 512, 2, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false, 0},
+    {"causal, softcap", 1, 1024, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 5, 0, false, 0},
+    {"values of another size", 1, 512, 2, 1, 192, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
 };
 
 static void devices(void **state)

@@ -100,7 +100,7 @@ static void run_case(int32_t ranks, ptxpack_shards shards, ptxpack_parallel_way 
         t.starts = starts;
         snprintf(what, sizeof what, "%d ranks, shards %d, way %d, seed %d", (int)ranks, (int)shards, (int)way,
                  (int)seed);
-        if (!sharded_upload(&s, (const void *const *)t.tensor, t.sinks))
+        if (!sharded_upload(&s, (const void *const *)t.tensor, t.sinks, t.slopes))
             fail_msg("%s: %s", what, s.line);
         if (c.exec == NULL)
             capture_sharded(&c, &s);

@@ -11,6 +11,7 @@ typedef struct parallel_case {
     float        softcap;
     uint32_t     options;
     bool         packed; /* sequences of packed_starts, `rows` in all */
+    int32_t      chunk;
 } parallel_case;
 
 /* One is empty, one has a single row. */
@@ -36,7 +37,8 @@ static inline ptxpack_attention_desc desc_of(const parallel_case *c, ptxpack_dty
                                     .window_left = c->left,
                                     .window_right = c->right,
                                     .softcap = c->softcap,
-                                    .options = c->options};
+                                    .options = c->options,
+                                    .chunk = c->chunk};
 }
 
 /* In the stream of each rank: the tensors of `from` replace those of `to`, and zeros its workspace. */
@@ -94,10 +96,11 @@ static inline void run_case(const parallel_case *c, int32_t ranks, ptxpack_shard
     snprintf(what, sizeof what, "%s, %d ranks, shards %d, way %d", c->name, (int)ranks, (int)shards, (int)way);
     assert_int_equal(ptxpack_parallel_devices(handles, ranks, &group), PTXPACK_OK);
     if (!sharded_open(&next, group, handles, &desc) ||
-        !sharded_upload(&next, (const void *const *)t.tensor, t.sinks))
+        !sharded_upload(&next, (const void *const *)t.tensor, t.sinks, t.slopes))
         fail_msg("%s: %s", what, next.line);
     if (!sharded_open(&s, group, handles, &desc) ||
-        !sharded_upload(&s, (const void *const *)others.tensor, others.sinks) || !sharded_launch(&s))
+        !sharded_upload(&s, (const void *const *)others.tensor, others.sinks, others.slopes) ||
+        !sharded_launch(&s))
         fail_msg("%s: %s", what, s.line);
     replace(&s, &next);
     swap_results(&s, &next);

@@ -3,19 +3,34 @@
 #include "cases.h"
 
 static const parallel_case cases[] = {
-    {"full", 1, 150, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false},
-    {"causal", 2, 131, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
-    {"causal, sinks", 1, 200, 3, 1, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false},
-    {"window", 2, 97, 2, 2, 64, 0, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0, false},
-    {"window on both sides", 1, 180, 4, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, 30, 41, 5, 0, false},
-    {"window on the right", 1, 90, 2, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 7, 0, PTXPACK_SINKS, false},
-    {"few rows", 2, 5, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
-    {"values of another size", 1, 70, 4, 2, 64, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
-    {"packed, full", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, true},
-    {"packed, causal", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, true},
-    {"packed, window", SEQUENCES, 180, 2, 1, 64, 128, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 25, 0, 0, 0, true},
+    {"full", 1, 150, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false, 0},
+    {"causal", 2, 131, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"causal, sinks", 1, 200, 3, 1, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false, 0},
+    {"window", 2, 97, 2, 2, 64, 0, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0, false, 0},
+    {"window on both sides", 1, 180, 4, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, 30, 41, 5, 0, false, 0},
+    {"window on the right", 1, 90, 2, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 7, 0, PTXPACK_SINKS, false,
+     0},
+    {"few rows", 2, 5, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"values of another size", 1, 70, 4, 2, 64, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"packed, full", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, true, 0},
+    {"packed, causal", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, true,
+     0},
+    {"packed, window", SEQUENCES, 180, 2, 1, 64, 128, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 25, 0, 0, 0, true, 0},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
+/* These ask where a row is in its sequence, which steps do not say. */
+static const parallel_case placed[] = {
+    {"ALiBi", 2, 131, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, PTXPACK_ALIBI, false, 0},
+    {"ALiBi, window", 1, 197, 3, 1, 64, 0, PTXPACK_MASK_WINDOW_TOP_LEFT, 60, 0, 0, PTXPACK_ALIBI, false, 0},
+    {"ALiBi, few rows", 1, 5, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_ALIBI, false, 0},
+    {"chunks", 2, 150, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, PTXPACK_SINKS, false, 32},
+    {"long chunks", 1, 190, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 100},
+    {"short chunks", 1, 61, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 3},
+    {"packed, ALiBi", SEQUENCES, 180, 4, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_ALIBI, true,
+     0},
+    {"packed, chunks", SEQUENCES, 180, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, true, 24},
+};
+enum { PLACED = sizeof placed / sizeof placed[0] };
 
 /* Neighbouring numbers of ranks take the other shards. */
 static void all_cases(int32_t ranks)
@@ -25,6 +40,9 @@ static void all_cases(int32_t ranks)
             run_case(&cases[i], ranks, (ptxpack_shards)((i + ranks) % 2),
                      way ? PTXPACK_PARALLEL_STEPS : PTXPACK_PARALLEL_GATHER,
                      (i + way) % 2 ? PTXPACK_BF16 : PTXPACK_F16);
+    for (int i = 0; i < PLACED; i++)
+        run_case(&placed[i], ranks, (ptxpack_shards)((i + ranks) % 2), PTXPACK_PARALLEL_BEST,
+                 i % 2 ? PTXPACK_BF16 : PTXPACK_F16);
 }
 
 static void one_rank(void **state) { (void)state, all_cases(1); }

@@ -49,7 +49,7 @@ static inline int close_handles(void **state)
 /* Whole tensors. */
 typedef struct whole_tensors {
     uint16_t      *tensor[SHARDED_TENSORS];
-    float         *lse, *sinks;
+    float         *lse, *sinks, *slopes;
     const int32_t *starts; /* of packed sequences; otherwise NULL */
 } whole_tensors;
 
@@ -69,7 +69,9 @@ static inline whole_tensors draw_tensors(const ptxpack_attention_desc *d, uint64
     }
     t.lse = (float *)calloc(rows * (size_t)d->heads_q, sizeof(float));
     t.sinks = (float *)calloc((size_t)d->heads_q, sizeof(float));
-    assert_true(t.lse != NULL && t.sinks != NULL);
+    t.slopes = (float *)calloc((size_t)d->heads_q, sizeof(float));
+    assert_true(t.lse != NULL && t.sinks != NULL && t.slopes != NULL);
+    ptxpack_attention_alibi_slopes(d->heads_q, t.slopes);
     for (int32_t i = 0; i < d->heads_q; i++)
         t.sinks[i] = 0.5f * (float)i - 1;
     return t;
@@ -81,12 +83,14 @@ static inline void free_tensors(whole_tensors *t)
         free(t->tensor[i]);
     free(t->lse);
     free(t->sinks);
+    free(t->slopes);
 }
 
 /* Against the whole attention in double precision, all rows. */
 static inline void must_be_right(const ptxpack_attention_desc *d, const whole_tensors *t, const char *what)
 {
     const ptxpack_attention_lengths lengths = {.sinks = t->sinks,
+                                               .slopes = t->slopes,
                                                .starts_q = t->starts,
                                                .starts_kv = t->starts};
     verify_result                   result;

@@ -5,12 +5,15 @@
 
 /* Heads are those of one rank. */
 static const parallel_case cases[] = {
-    {"full", 2, 70, 2, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false},
-    {"causal, sinks", 1, 91, 2, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false},
-    {"window", 1, 97, 1, 1, 64, 0, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0, false},
-    {"window on both sides", 1, 80, 2, 1, 64, 128, PTXPACK_MASK_WINDOW_TOP_LEFT, 15, 21, 5, 0, false},
-    {"few rows", 2, 5, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false},
-    {"packed, causal", SEQUENCES, 180, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, true},
+    {"full", 2, 70, 2, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false, 0},
+    {"causal, sinks", 1, 91, 2, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false, 0},
+    {"window", 1, 97, 1, 1, 64, 0, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, 0, false, 0},
+    {"window on both sides", 1, 80, 2, 1, 64, 128, PTXPACK_MASK_WINDOW_TOP_LEFT, 15, 21, 5, 0, false, 0},
+    {"few rows", 2, 5, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"packed, causal", SEQUENCES, 180, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, true,
+     0},
+    {"ALiBi, full", 1, 75, 2, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, PTXPACK_ALIBI, false, 0},
+    {"chunks", 1, 83, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 30},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -33,7 +36,7 @@ static void eight_ranks(void **state) { (void)state, run_cases(8, PTXPACK_SHARDS
 /* A launch that does not want the lse, and one that has none of another rank's. */
 static void without_lse(void **state)
 {
-    const parallel_case c = {"without the lse", 1, 60, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false};
+    const parallel_case c = {"without the lse", 1, 60, 4, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false, 0};
     const ptxpack_attention_desc          d = desc_of(&c, PTXPACK_F16);
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
                                                   .attention = &d,
@@ -43,8 +46,9 @@ static void without_lse(void **state)
     sharded                               s;
     (void)state;
     assert_int_equal(ptxpack_parallel_devices(handles, 2, &group), PTXPACK_OK);
-    if (!sharded_open(&s, group, handles, &desc) || !sharded_upload(&s, (const void *const *)t.tensor, NULL) ||
-        !sharded_launch(&s) || !sharded_wait(&s) || !sharded_download(&s, with.tensor[SHARDED_O], with.lse))
+    if (!sharded_open(&s, group, handles, &desc) ||
+        !sharded_upload(&s, (const void *const *)t.tensor, NULL, NULL) || !sharded_launch(&s) ||
+        !sharded_wait(&s) || !sharded_download(&s, with.tensor[SHARDED_O], with.lse))
         fail_msg("%s", s.line);
     must_be_right(&d, &with, c.name);
     const uint64_t lse = s.rank[1].buffers.lse;
@@ -64,7 +68,7 @@ static void without_lse(void **state)
 /* A rank without rows attends, too, and needs its workspace. */
 static void an_empty_shard_has_a_workspace(void **state)
 {
-    const parallel_case          c = {"empty", 1, 1, 2, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false};
+    const parallel_case          c = {"empty", 1, 1, 2, 2, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false, 0};
     const ptxpack_attention_desc d = desc_of(&c, PTXPACK_F16);
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
                                                   .attention = &d,
@@ -129,7 +133,7 @@ static void a_driver_without_the_copies(void **state)
 {
     struct ptxpack_driver       *driver = (struct ptxpack_driver *)(uintptr_t)ptxpack_driver_table(handles[0]);
     const struct ptxpack_driver  whole = *driver;
-    const parallel_case          c = {"refused", 1, 9, 1, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false};
+    const parallel_case          c = {"refused", 1, 9, 1, 1, 64, 0, PTXPACK_MASK_NONE, 0, 0, 0, 0, false, 0};
     const ptxpack_attention_desc d = desc_of(&c, PTXPACK_F16);
     const ptxpack_attention_parallel_desc desc = {.size = sizeof desc,
                                                   .attention = &d,

@@ -77,7 +77,8 @@ static void attend(rank_thread *t, ptxpack_parallel_group *group)
     keep_line(t);
     t->planned = made ? PTXPACK_OK : PTXPACK_E_PEER;
     if (made && t->tensors != NULL) {
-        bool ok = sharded_upload(&s, (const void *const *)t->tensors->tensor, t->tensors->sinks) &&
+        bool ok = sharded_upload(&s, (const void *const *)t->tensors->tensor, t->tensors->sinks,
+                                 t->tensors->slopes) &&
                   sharded_launch(&s);
         t->waited = ok ? ptxpack_parallel_wait(group, &s.rank[0].buffers.stream) : PTXPACK_E_DRIVER;
         keep_line(t);
@@ -259,7 +260,7 @@ static void other_way_last(rank_thread *t)
 static void spoil_last(rank_thread *t)
 {
     if (t->rank == t->ranks - 1)
-        t->attention.chunk = 7;
+        t->attention.split_rows = 256;
 }
 
 static void idle_last(rank_thread *t)
@@ -292,7 +293,7 @@ static void a_rank_without_a_plan_is_named(void **state)
     run_ranks(t, 3, &like, -1, spoil_last);
     must_say(&t[0], "rank 2 cannot make its plan: an argument is out of its stated range");
     must_say(&t[1], "rank 2 cannot make its plan: an argument is out of its stated range");
-    must_say(&t[2], "attention.chunk is not 0");
+    must_say(&t[2], "attention.split_rows is not 0");
 }
 
 static void a_rank_that_does_not_join_ends_the_others(void **state)

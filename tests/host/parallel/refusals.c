@@ -43,6 +43,17 @@ static void no_starts(both *b) { pack(b), b->desc.starts = NULL; }
 static void starts_of_dense(both *b) { b->desc.starts = b->starts; }
 static void fewer_keys(both *b) { pack(b), b->attention.rows_kv = 209; }
 static void packed_steps(both *b) { pack(b), b->desc.way = PTXPACK_PARALLEL_STEPS; }
+static void full_alibi(both *b) { b->attention.mask = PTXPACK_MASK_NONE, b->attention.options = PTXPACK_ALIBI; }
+static void alibi_steps(both *b)
+{
+    b->attention.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT, b->attention.options = PTXPACK_ALIBI;
+    b->desc.way = PTXPACK_PARALLEL_STEPS;
+}
+static void chunk_arrivals(both *b)
+{
+    b->attention.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, b->attention.chunk = 64;
+    b->desc.way = PTXPACK_PARALLEL_ARRIVE;
+}
 static void packed_arrivals(both *b) { pack(b), b->desc.way = PTXPACK_PARALLEL_ARRIVE; }
 static void no_mask(both *b) { b->attention.mask = PTXPACK_MASK_NONE, b->desc.way = PTXPACK_PARALLEL_ARRIVE; }
 static void odd_rows(both *b)
@@ -84,6 +95,9 @@ static const struct {
     {starts_of_dense, "starts is given, and rows are not packed"},
     {fewer_keys, "attention.rows_q 210 is not rows_kv 209"},
     {packed_steps, "way PTXPACK_PARALLEL_STEPS is not possible with packed rows"},
+    {full_alibi, "PTXPACK_ALIBI needs a mask without keys behind a row, or PTXPACK_PARALLEL_HEADS"},
+    {alibi_steps, "way PTXPACK_PARALLEL_STEPS is not possible with PTXPACK_ALIBI"},
+    {chunk_arrivals, "way PTXPACK_PARALLEL_ARRIVE is not possible with chunks"},
     {packed_arrivals, "way PTXPACK_PARALLEL_ARRIVE is not possible with packed rows"},
     {no_mask, "way PTXPACK_PARALLEL_ARRIVE needs a causal mask"},
     {odd_rows, "516 rows are not 4 chunks of a multiple of 128, as PTXPACK_PARALLEL_ARRIVE needs"},

@@ -36,7 +36,8 @@ static int run(attention_problem *p, ptxpack_parallel_group *group, ptxpack *con
     bool                                  ok = sharded_open(&s, group, handles, &desc);
     const bool                            made = ok;
     ok = ok &&
-         sharded_upload(&s, (const void *const *)p->tensor, (const float *)p->arrays.array[ARRAY_SINKS]) &&
+         sharded_upload(&s, (const void *const *)p->tensor, (const float *)p->arrays.array[ARRAY_SINKS],
+                        (const float *)p->arrays.array[ARRAY_SLOPES]) &&
          sharded_launch(&s) && sharded_wait(&s);
     double started = now_ms();
     ok = ok && sharded_launch(&s) && sharded_wait(&s); /* the first one loads */

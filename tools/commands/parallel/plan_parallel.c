@@ -50,8 +50,7 @@ static ptxpack_status report_way(plan *p, const parallel_whole *w, int way, doub
     const bool     taken = way == (int)w->problem.way;
     ptxpack_status status = PTXPACK_OK;
     report_text(r, "way", "%s", sharded_ways[way]);
-    if ((way == PTXPACK_PARALLEL_HEADS && heads_check(w, line) != PTXPACK_OK) ||
-        (way == PTXPACK_PARALLEL_ARRIVE && arrive_check(w, line) != PTXPACK_OK)) {
+    if (parallel_check_way(w, (ptxpack_parallel_way)way, line) != PTXPACK_OK) {
         report_text(r, "refused", "%s", line);
         report_line(r, "  {way:-8s} {refused}");
         return PTXPACK_OK;

@@ -106,7 +106,7 @@ _ParallelDesc = _structure(
     "_ParallelDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "shards"), (ctypes.c_void_p, "attention"), (ctypes.c_int, "way"),
     (ctypes.c_void_p, "starts"), (ctypes.c_float, "link_gbps"))
 _ParallelBuffers = _structure(
-    "_ParallelBuffers", (ctypes.c_uint32, "size reserved"), (ctypes.c_uint64, "q k v o lse workspace sinks"),
+    "_ParallelBuffers", (ctypes.c_uint32, "size reserved"), (ctypes.c_uint64, "q k v o lse workspace sinks slopes"),
     (ctypes.c_void_p, "stream"))
 _DecodeBuffers = _structure(
     "_DecodeBuffers", (ctypes.c_uint32, "size reserved"), (ctypes.c_void_p, "attention"), (ctypes.c_uint64, "workspace"),

@@ -17,12 +17,12 @@ import functools
 import operator
 from typing import Any, Callable, Iterator, NoReturn, Optional, Sequence
 
-from .library import (ArgumentError, Error, LEGACY_STREAM, PACKED, SINKS, Unsupported, _DecodeBuffers, _ParallelBuffers,
+from .library import (ALIBI, ArgumentError, Error, LEGACY_STREAM, PACKED, SINKS, Unsupported, _DecodeBuffers, _ParallelBuffers,
                       _ParallelDesc, _library, _raise)
 from .device import _attention_desc, _Device, _device, _Plan, _whole_desc
 from .arrays import _View, _is_compact
 from .lengths import _in_batch
-from .operations import _Call, _TYPES, _let_go, _mask_of, _one_type, _scale_of, _singles, attention
+from .operations import _Call, _TYPES, _chunk_of, _let_go, _mask_of, _one_type, _scale_of, _singles, attention
 from .frameworks import _stream_handle
 
 _ID_BYTES = 128  # PTXPACK_PARALLEL_ID_BYTES
@@ -185,9 +185,10 @@ class _Ranks:
         self.pointer = ctypes.c_void_p()
 
     def _attention_plan(self, dtype: int, sizes: tuple[int, ...], scale: float, mask: int, left: int, right: int, softcap: float,
-                        rows: int, starts: Optional[tuple[int, ...]], dim_v: int, options: int, shards: int, way: int) -> _Common:
+                        rows: int, starts: Optional[tuple[int, ...]], dim_v: int, options: int, chunk: int, shards: int,
+                        way: int) -> _Common:
         desc = _attention_desc(dtype, sizes, scale, mask, left, right, softcap, ())
-        desc.head_dim_v, desc.options, words = dim_v, options, None
+        desc.head_dim_v, desc.options, desc.chunk, words = dim_v, options, chunk, None
         if starts is not None:
             desc.q_rows = desc.kv_rows = PACKED
             desc.rows_q = desc.rows_kv = rows
@@ -219,16 +220,18 @@ class _Ranks:
 
 
 def _attention_key(views: Sequence[_View], starts: Optional[tuple[int, ...]], rows: int, max_seqlen: Optional[int], sinks: Any,
-                   dtype: Optional[str], scale: Optional[float], causal: bool, window: Any, softcap: float, shards: str,
-                   way: Optional[str]) -> Any:
+                   slopes: Any, chunk: int, dtype: Optional[str], scale: Optional[float], causal: bool, window: Any, softcap: float,
+                   shards: str, way: Optional[str]) -> Any:
     """The arguments of _attention_plan."""
     kind, (batch, _, heads, dim), heads_kv, dim_v = _one_type(views, dtype), views[0].shape, *views[2].shape[2:]
     sizes = batch, rows, rows, heads, heads_kv, dim
     if starts is not None:
         longest = max(b - a for a, b in zip(starts, starts[1:])) if max_seqlen is None else _count("max_seqlen", max_seqlen)
         sizes = len(starts) - 1, longest, longest, heads, heads_kv, dim
-    return (_TYPES[kind], sizes, _scale_of(scale), *_mask_of(causal, window, "bottom-right"), float(softcap), rows, starts,
-            dim_v, SINKS if sinks is not None else 0, _choice("shards", shards, _SHARDS), _choice("way", way, _WAYS))
+    mask = _mask_of(causal, window, "bottom-right")
+    return (_TYPES[kind], sizes, _scale_of(scale), *mask, float(softcap), rows, starts, dim_v,
+            (SINKS if sinks is not None else 0) | (ALIBI if slopes is not None else 0), _chunk_of(chunk, mask[0]).get("chunk", 0),
+            _choice("shards", shards, _SHARDS), _choice("way", way, _WAYS))
 
 
 class Group(_Ranks):
@@ -264,9 +267,9 @@ class Group(_Ranks):
 
     # ---- attention ----
     def attention(self, q: Any, k: Any, v: Any, *, seqlen: Optional[int] = None, causal: bool = False, window: Any = None,
-                  softcap: float = 0.0, scale: Optional[float] = None, sinks: Any = None, cu_seqlens: Any = None,
-                  max_seqlen: Optional[int] = None, shards: str = "zigzag", way: Optional[str] = None, return_lse: bool = False,
-                  dtype: Optional[str] = None, stream: Any = None) -> Any:
+                  softcap: float = 0.0, scale: Optional[float] = None, sinks: Any = None, alibi_slopes: Any = None,
+                  attention_chunk: int = 0, cu_seqlens: Any = None, max_seqlen: Optional[int] = None, shards: str = "zigzag",
+                  way: Optional[str] = None, return_lse: bool = False, dtype: Optional[str] = None, stream: Any = None) -> Any:
         """Attention to the whole sequence, of the rank's rows of it.
 
         q, k, v     [batch, rows, heads, dim], the rank's shards of sequences of `seqlen` rows, contiguous; f16 or bf16
@@ -278,26 +281,30 @@ class Group(_Ranks):
                     share of the heads to whole sequences, and k has a multiple of `ranks` heads; "arrive": causal, on Hopper, all of
                     its rows in one launch that waits for keys as it comes to them; None: the faster one of the first three
         return_lse  a second result, f32: for each chunk of the rank, one after another, [batch, heads_q, rows of the chunk]
-        The others are those of ptxpack.attention.  Nothing waits on the host but for the first call of a shape."""
+        The others are those of ptxpack.attention.  With alibi_slopes or attention_chunk the way is "gather" or "heads".  Nothing waits
+        on the host but for the first call of a shape."""
         with self._in_use():
             call, starts = _Call("q", q, stream), _starts_of(cu_seqlens)
             views = [_in_batch(view, starts is not None, "cu_seqlens") for view in (
                 call.first, call.view("k", k), call.view("v", v))]
             rows = _rows_of(seqlen, starts)
             batch, own, heads, _ = views[0].shape
-            key = _attention_key(views, starts, rows, max_seqlen, sinks, dtype, scale, causal, window, softcap, shards, way)
+            key = _attention_key(views, starts, rows, max_seqlen, sinks, alibi_slopes, attention_chunk, dtype, scale, causal, window,
+                                 softcap, shards, way)
             self.of(call)
             refused = self._misfit(views, rows, shards, self.rank)
             if refused is None:
                 plan = self._plan(key, lambda: self._attention_plan(*key))
             else:
                 self._refuse(key, refused)
-            sinks_at = _singles(call, "sinks", sinks, (heads,))
+            sinks_at, slopes_at = (_singles(call, name, array, (heads,)) for name, array in (
+                ("sinks", sinks), ("alibi_slopes", alibi_slopes)))
             made, o = call.output("out", None, views[0].kind, (*call.first.shape[:-1], views[2].shape[3]))
             logs, logs_view = call.output("lse", None, "f32", (batch * heads * own,)) if return_lse else (None, None)
             buffers = _ParallelBuffers(
                 ctypes.sizeof(_ParallelBuffers), 0, *(view.address for view in views), o.address,
-                0 if logs_view is None else logs_view.address, plan.workspace(call.stream), sinks_at, call.stream)
+                0 if logs_view is None else logs_view.address, plan.workspace(call.stream), sinks_at, slopes_at,
+                call.stream)
             self._streams.add(call.stream)
             self.device.check(self.device.lib.ptxpack_attention_parallel_launch(plan.pointer, ctypes.byref(buffers)))
             results = call.results((made, False), *(((logs, False),) if return_lse else ()))
@@ -433,11 +440,12 @@ class DeviceGroup(_Ranks):
     # ---- attention ----
     def attention(self, q: Sequence[Any], k: Sequence[Any], v: Sequence[Any], *, seqlen: Optional[int] = None, causal: bool = False,
                   window: Any = None, softcap: float = 0.0, scale: Optional[float] = None, sinks: Optional[Sequence[Any]] = None,
-                  cu_seqlens: Any = None, max_seqlen: Optional[int] = None, shards: str = "zigzag", way: Optional[str] = None,
-                  return_lse: bool = False, dtype: Optional[str] = None, streams: Optional[Sequence[Any]] = None) -> list[Any]:
+                  alibi_slopes: Optional[Sequence[Any]] = None, attention_chunk: int = 0, cu_seqlens: Any = None,
+                  max_seqlen: Optional[int] = None, shards: str = "zigzag", way: Optional[str] = None, return_lse: bool = False,
+                  dtype: Optional[str] = None, streams: Optional[Sequence[Any]] = None) -> list[Any]:
         """Attention to the whole sequence: a list of the ranks' rows of the result, or with return_lse of (result, lse).
 
-        q, k, v, sinks, streams   lists, with what Group.attention takes of each rank; streams None: as those of ptxpack.attention
+        q, k, v, sinks, alibi_slopes, streams   lists, with what Group.attention takes of each rank; streams None: as those of ptxpack.attention
         The others are those of Group.attention.  Nothing waits on the host but for the first call of a shape."""
         with self._in_use():
             starts = _starts_of(cu_seqlens)
@@ -445,12 +453,13 @@ class DeviceGroup(_Ranks):
             ranks = range(self.ranks)
             q, k, v = (self._each(name, arrays) for name, arrays in (("q", q), ("k", k), ("v", v)))
             those = [None] * self.ranks if streams is None else self._each("streams", streams)
-            of_sinks = None if sinks is None else self._each("sinks", sinks)
+            of_heads = {name: [None] * self.ranks if arrays is None else self._each(name, arrays)
+                        for name, arrays in (("sinks", sinks), ("alibi_slopes", alibi_slopes))}
             calls = [_Call("q[%d]" % r, q[r], those[r]) for r in ranks]
             views = [[_in_batch(view, starts is not None, "cu_seqlens") for view in (
                 calls[r].first, calls[r].view("k[%d]" % r, k[r]), calls[r].view("v[%d]" % r, v[r]))] for r in ranks]
-            keys = [_attention_key(views[r], starts, rows, max_seqlen, sinks, dtype, scale, causal, window, softcap, shards, way)
-                    for r in ranks]
+            keys = [_attention_key(views[r], starts, rows, max_seqlen, sinks, alibi_slopes, attention_chunk, dtype, scale, causal, window,
+                                   softcap, shards, way) for r in ranks]
             for r in ranks:
                 self._must_be_of(calls[r], r)
                 self._must_agree(views, keys, r)
@@ -469,7 +478,7 @@ class DeviceGroup(_Ranks):
                 all_buffers[r] = _ParallelBuffers(
                     ctypes.sizeof(_ParallelBuffers), 0, *(view.address for view in views[r]), o_view.address,
                     0 if logs_view is None else logs_view.address, parts[r].workspace(call.stream),
-                    0 if of_sinks is None else _singles(call, "sinks[%d]" % r, of_sinks[r], (heads,)), call.stream)
+                    *(_singles(call, "%s[%d]" % (name, r), arrays[r], (heads,)) for name, arrays in of_heads.items()), call.stream)
                 made.append(((o, False), (logs, False)) if return_lse else ((o, False),))
             self._launch(plan, [call.stream for call in calls],
                          lambda: int(self.device.lib.ptxpack_attention_parallel_launch(plan.pointer, all_buffers)))
