@@ -5,7 +5,12 @@
 
 #include "decoding.h"
 
-enum { TIMEOUT_MS = 20000, SHORT_MS = 1500, PROCESS_MS = 2500, HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1 };
+enum {
+    TIMEOUT_MS = 90000 /* a busy machine may be slow */,
+    SHORT_MS = 1500,
+    PROCESS_MS = 2500,
+    HEX = 2 * PTXPACK_PARALLEL_ID_BYTES + 1
+};
 
 static char self[512];
 
