@@ -16,6 +16,7 @@
 #define PFN_cuDevicePrimaryCtxRelease_v7000  PFN_cuDevicePrimaryCtxRelease_v11000
 #define PFN_cuDevicePrimaryCtxReset_v7000    PFN_cuDevicePrimaryCtxReset_v11000
 #define PFN_cuDevicePrimaryCtxSetFlags_v7000 PFN_cuDevicePrimaryCtxSetFlags_v11000
+#define PFN_cuIpcOpenMemHandle_v4010         PFN_cuIpcOpenMemHandle_v11000
 /* Types that these two headers do not declare. */
 typedef CUresult (*PFN_cuProfilerStart_v4000)(void);
 typedef CUresult (*PFN_cuProfilerStop_v4000)(void);
@@ -38,6 +39,8 @@ typedef size_t             api_block_to_shared(int block);
 #define EMU_API_TYPES_H
 #define CUuuid_st                        ours_CUuuid_st
 #define CUdevprop_st                     ours_CUdevprop_st
+#define CUipcMemHandle_st                ours_CUipcMemHandle_st
+#define CUipcEventHandle_st              ours_CUipcEventHandle_st
 #define CUctxCreateParams_st             ours_CUctxCreateParams_st
 #define CUgraphEdgeData_st               ours_CUgraphEdgeData_st
 #define CUlaunchAttribute_st             ours_CUlaunchAttribute_st
@@ -63,6 +66,8 @@ SIZE(CUdevprop_st, CUdevprop_v1);
 FIELD(CUdevprop_st, CUdevprop_v1, maxThreadsDim);
 FIELD(CUdevprop_st, CUdevprop_v1, maxGridSize);
 FIELD(CUdevprop_st, CUdevprop_v1, textureAlign);
+SIZE(CUipcMemHandle_st, CUipcMemHandle);
+SIZE(CUipcEventHandle_st, CUipcEventHandle);
 SIZE(CUctxCreateParams_st, CUctxCreateParams);
 FIELD(CUctxCreateParams_st, CUctxCreateParams, numExecAffinityParams);
 FIELD(CUctxCreateParams_st, CUctxCreateParams, cigParams);
@@ -128,7 +133,7 @@ static const char *const renamed[] = {
     TEXT(cuLinkCreate),         TEXT(cuModuleGetGlobal),
     TEXT(cuGraphAddKernelNode), TEXT(cuDeviceGetUuid),
     TEXT(cuEventElapsedTime),   TEXT(cuGetProcAddress),
-    TEXT(cuMemsetD2D32),
+    TEXT(cuMemsetD2D32),        TEXT(cuIpcOpenMemHandle),
 };
 
 static const char *const symbols[] = {

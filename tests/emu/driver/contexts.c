@@ -141,6 +141,11 @@ TEST(test_memory)
     ok(cu->cuMemFreeHost(host));
     ok(cu->cuMemAllocManaged(&a, 64, 1));
     ((char *)(uintptr_t)a)[63] = 1;
+    void *parameters[] = {&a};
+    ok(cu->cuLaunchKernel(emu_function_named(cu, emu_ptx, "add"), 1, 1, 1, 16, 1, 1, 0, NULL, parameters,
+                          NULL)); /* what the host has written counts as written */
+    ok(cu->cuCtxSynchronize());
+    assert_int_equal(*(unsigned int *)(uintptr_t)a, 1);
     ok(cu->cuMemFree_v2(a));
     ok(cu->cuMemAllocAsync(&a, 64, NULL));
     ok(cu->cuMemFreeAsync(a, NULL));

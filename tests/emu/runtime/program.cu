@@ -174,6 +174,26 @@ static int graphs()
     return 0;
 }
 
+// Handles for other processes: this one may not open its own.
+static int handles()
+{
+    cudaIpcMemHandle_t   memory;
+    cudaIpcEventHandle_t named;
+    cudaEvent_t          event, opened;
+    void                *at, *again;
+    TRY(cudaMalloc(&at, 64));
+    TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+    TRY(cudaIpcGetMemHandle(&memory, at));
+    TRY(cudaIpcGetEventHandle(&named, event));
+    std::printf("handles: %d", cudaIpcOpenMemHandle(&again, memory, cudaIpcMemLazyEnablePeerAccess));
+    std::printf(" %d", cudaIpcOpenEventHandle(&opened, named));
+    std::printf(" %d\n", cudaIpcCloseMemHandle(at));
+    cudaGetLastError();
+    TRY(cudaEventDestroy(event));
+    TRY(cudaFree(at));
+    return 0;
+}
+
 static int errors()
 {
     cudaFuncAttributes attributes;
@@ -198,5 +218,5 @@ int main()
     TRY(cudaGetDeviceProperties(&p, 0));
     std::printf("device: %s of %d, sm_%d%d, warps of %d, blocks of %d, %zu MiB\n", p.name, count, p.major, p.minor,
                 p.warpSize, p.maxThreadsPerBlock, p.totalGlobalMem >> 20);
-    return vectors() || managed() || cooperative() || graphs() || errors();
+    return vectors() || managed() || cooperative() || graphs() || handles() || errors();
 }

@@ -31,6 +31,7 @@ vectors: sum 501500 of 1000 threads
 managed: 8
 cooperative: sum 8128
 graphs: 3 4 5 6 7 8, 7; clusters: 0 1 0 1
+handles: 201 201 1
 errors: 9 cudaErrorInvalidConfiguration 0 21 1 101 1024
 END
 for compression in none speed default; do

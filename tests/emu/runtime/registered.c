@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tests/support/unit.h"
+#include "tests/emu/driver/processes_fixture.h"
 #include "tools/emu/runtime/runtime.h"
 #define BEFORE_EACH           NULL
 #define AFTER_EACH            NULL
@@ -85,6 +85,49 @@ static void **register_add(void)
     cuda.register_variable(handle, shadow, NULL, "absent", 0, 4, 0, 0);
     return handle;
 }
+
+/* ---- memory and events of another process -------------------------------------------------------------- */
+static void hand_out(void)
+{
+    struct CUipcMemHandle_st   memory;
+    struct CUipcEventHandle_st named;
+    struct CUevent_st         *event = NULL;
+    void                      *at = NULL;
+    ok(cuda.cudaMalloc(&at, 64));
+    ok(cuda.cudaMemset(at, 5, 64));
+    ok(cuda.cudaEventCreateWithFlags(&event, 2 | 4)); /* no timing, interprocess */
+    ok(cuda.cudaIpcGetMemHandle(&memory, at));
+    ok(cuda.cudaIpcGetEventHandle(&named, event));
+    answers(cuda.cudaIpcOpenMemHandle(&at, memory, 1), 201); /* its own */
+    ok(cuda.cudaEventRecord(event, NULL));
+    say(memory);
+    say(named);
+    meet();
+}
+
+static void take_in(void)
+{
+    struct CUipcMemHandle_st   memory;
+    struct CUipcEventHandle_st named;
+    struct CUevent_st         *event = NULL;
+    void                      *at = NULL;
+    char                       bytes[64];
+    hear(memory);
+    hear(named);
+    answers(cuda.cudaIpcOpenMemHandle(NULL, memory, 1), 1);
+    ok(cuda.cudaIpcOpenMemHandle(&at, memory, 1));
+    ok(cuda.cudaIpcOpenEventHandle(&event, named));
+    ok(cuda.cudaEventSynchronize(event));
+    ok(cuda.cudaMemcpy(bytes, at, sizeof bytes, 2));
+    assert_int_equal(bytes[63], 5);
+    ok(cuda.cudaIpcCloseMemHandle(at));
+    answers(cuda.cudaIpcCloseMemHandle(at), 1);
+    ok(cuda.cudaEventDestroy(event));
+    meet();
+}
+
+/* First of all, so that these processes begin before the driver is initialised. */
+TEST(test_processes) { two_processes(hand_out, take_in, 0); }
 
 TEST(test_launch)
 {

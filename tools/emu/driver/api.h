@@ -85,7 +85,8 @@ enum api_kind {
     API_KIND_LINK,
     API_KIND_GRAPH,
     API_KIND_NODE,
-    API_KIND_EXEC
+    API_KIND_EXEC,
+    API_KIND_IMPORT
 };
 struct api_handle { /* every object begins with one */
     enum api_kind       kind;
@@ -156,6 +157,8 @@ struct api_thread *api_thread(void);
 api_result api_current(struct api_context **context);
 api_result api_context_new(struct api_device *device, unsigned int flags, struct api_context **context);
 void       api_context_delete(struct api_context *context);
+/* Kernels of the context may access memory of the device from now on; *enabled: its bit, if they could not before. */
+api_result api_peer_enable(struct api_context *context, const struct api_device *peer, uint32_t *enabled);
 /* The context is deleted: no other one has access to its memory any more. */
 void api_peer_forget(const struct api_context *context);
 
@@ -166,6 +169,10 @@ enum api_memory { API_MEMORY_DEVICE, API_MEMORY_HOST, API_MEMORY_BAD };
 enum api_memory api_memory_of(uint64_t address, uint64_t bytes);
 api_result      api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address);
 api_result      api_memory_free(struct api_context *context, uint64_t address);
+/* Has this process ever shared memory with another one?  Then its kernels may poll what that one writes. */
+bool api_memory_is_shared(void);
+/* A line that says why a handle of another process cannot be opened, after ipc_handle_open. */
+void api_report_unopened(const char *what, int process);
 /* Everything that the context has allocated. */
 void api_memory_free_all(struct api_context *context);
 
@@ -283,6 +290,8 @@ bool api_stream_busy(const struct api_stream *stream);
 bool api_context_busy(const struct api_context *context);
 /* Is this record of the event still in a queue? */
 bool api_event_pending(const void *event, uint64_t id, uint64_t ticket);
+/* Is there anything in a queue that concerns the event? */
+bool api_event_queued(const void *event, uint64_t id);
 /* Wait until the work of a stream, or of all streams of a context, has ended.  Other calls may run meanwhile.  Returns
  * an error of that work which no call has returned yet, or the context's sticky one. */
 api_result api_finish_stream(struct api_stream *stream);
@@ -314,7 +323,9 @@ struct api_event {
     struct api_handle handle;
     unsigned int      flags;
     bool              recorded;
-    uint64_t          records;     /* calls that recorded it: the tickets */
+    bool              destroyed; /* it lives on until no queue has it any more */
+    uint64_t          records;   /* calls that recorded it: the tickets */
+    struct ipc_event *shared; /* which other processes may open, with tickets of its own; NULL: they may not */
     uint64_t          nanoseconds; /* when */
     uint64_t          capture_id;  /* id of the capture that recorded it last; 0: none */
     struct api_nodes  tips;
@@ -322,9 +333,20 @@ struct api_event {
 struct api_stream *api_stream_new(struct api_context *context); /* NULL: out of memory */
 /* A stream of the call's context: 0, 1 (legacy), 2 (per thread), or a created one. */
 api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
-void       api_event_stamp(struct api_event *event);
+struct api_event *api_event_get(struct CUevent_st *handle); /* NULL: there is none */
 /* A new ticket for a record of the event; 1 if the event was deleted. */
 uint64_t api_event_ticket(const struct api_work *record);
+/* The ticket of the last record; 0: there is none. */
+uint64_t api_event_last(const struct api_event *event);
+/* The record was reached; or (`lost`) it never will be, because its context has failed. */
+api_result api_event_reach(const struct api_work *record, bool lost);
+/* Has the record that the work waits for not been reached?  The result is that of waiting for it then. */
+bool       api_event_due(const struct api_work *wait);
+api_result api_event_result(const struct api_work *wait);
+/* " or process", if other processes may record it, for messages. */
+const char *api_event_others(const struct api_work *wait);
+/* Delete what was destroyed while a queue had it. */
+void api_event_bury(void);
 
 struct api_capture {
     uint64_t            id;

@@ -56,6 +56,7 @@ static api_result attribute(const struct api_device *device, unsigned int number
         [87] = m->single_to_double, [89] = 1, [90] = 1, [91] = 1, [92] = 1, [93] = 1, [94] = 1, /* stream memory operations */
         [95] = 1, [97] = (int)s->shared_opt_in,
         [106] = (int)s->blocks_per_sm, [111] = (int)s->shared_reserved, [120] = s->sm >= 90, [122] = 1, [123] = 1,
+        [125] = 1, /* events of other processes */
         [126] = s->sm >= 90 ? 4 : 1, [127] = s->sm >= 90, [129] = 1, [131] = -1, [147] = 0,
     };
     /* clang-format on */
@@ -209,6 +210,18 @@ static api_result peer_of(const struct api_context *context, struct CUctx_st *ha
     API_WANT(peer && peer != context, API_INVALID_CONTEXT);
     API_WANT(can_access(context->device, peer->device), API_PEER_ACCESS_UNSUPPORTED);
     *bit = api_device_bit(peer->device);
+    return API_OK;
+}
+
+api_result api_peer_enable(struct api_context *context, const struct api_device *peer, uint32_t *enabled)
+{
+    const uint32_t bit = api_device_bit(peer);
+    *enabled = 0;
+    if (peer == context->device || context->peers & bit)
+        return API_OK;
+    API_WANT(can_access(context->device, peer), API_PEER_ACCESS_UNSUPPORTED);
+    context->peers |= bit;
+    *enabled = bit;
     return API_OK;
 }
 

@@ -13,6 +13,14 @@ struct CUdevprop_st {
         memPitch, regsPerBlock, clockRate, textureAlign;
 };
 
+struct CUipcMemHandle_st {
+    char reserved[64];
+};
+
+struct CUipcEventHandle_st {
+    char reserved[64];
+};
+
 struct CUctxCreateParams_st {
     struct CUexecAffinityParam_st *execAffinityParams;
     int                            numExecAffinityParams;

@@ -1,6 +1,10 @@
-/* memory.c - allocating memory, and queries about addresses. */
+/* memory.c - allocating memory, sharing it with other processes, and queries about addresses. */
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "api.h"
+#include "tools/emu/ipc/handle.h"
+#include "tools/emu/judge/report.h"
 #include "tools/emu/machine/faults.h"
 #include "tools/emu/machine/arena.h"
 
@@ -15,7 +19,10 @@ enum api_memory api_memory_of(uint64_t address, uint64_t bytes)
 }
 
 /* ---- allocating ---------------------------------------------------------------------------------------- */
-static bool is_device(int kind) { return kind == EMU_MEMORY_DEVICE || kind == EMU_MEMORY_MANAGED; }
+static bool is_device(int kind)
+{
+    return kind == EMU_MEMORY_DEVICE || kind == EMU_MEMORY_POOL || kind == EMU_MEMORY_MANAGED;
+}
 
 api_result api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address)
 {
@@ -27,13 +34,14 @@ api_result api_memory_alloc(struct api_context *context, int kind, uint64_t byte
     }
     *address = emu_arena_alloc(bytes, (enum emu_memory_kind)kind, NULL, context);
     API_WANT(*address, API_OUT_OF_MEMORY);
-    if (kind == EMU_MEMORY_DEVICE)
+    const bool of_device = kind == EMU_MEMORY_DEVICE || kind == EMU_MEMORY_POOL; /* alone */
+    if (of_device)
         emu_arena_place(*address, api_device_bit(device));
     if (is_device(kind)) {
         context->used += bytes;
         device->used += bytes;
     }
-    if (kind != EMU_MEMORY_DEVICE)
+    if (!of_device)
         emu_arena_define(*address, bytes, true); /* writes of the host are not seen */
     return API_OK;
 }
@@ -118,7 +126,7 @@ api_result cuMemAllocAsync(api_address *address, size_t bytes, struct CUstream_s
     struct api_stream *stream = NULL;
     API_TRY(api_stream_get(call.context, handle, &stream));
     API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
-    return alloc(call.context, EMU_MEMORY_DEVICE, address, bytes);
+    return alloc(call.context, EMU_MEMORY_POOL, address, bytes);
 }
 
 /* Freeing waits for the work of the context that owns the memory, as a GPU does. */
@@ -160,6 +168,157 @@ api_result cuMemFreeHost(void *address)
     API_ENTER(API_CONTEXT | API_UNSAFE);
     finish_owner((uint64_t)(uintptr_t)address);
     return address != NULL ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
+}
+
+/* ---- memory of other processes ------------------------------------------------------------------------- */
+/* Memory that a context has opened. */
+struct import {
+    struct api_handle handle;
+    struct ipc_handle name;
+    uint64_t          address;
+    unsigned int      references;
+    uint32_t          peer; /* bit of the device to which opening it has given access; 0: none */
+};
+static bool is_shared;
+
+bool api_memory_is_shared(void) { return is_shared; }
+
+/* Pools have other handles, and memory of other processes is not handed on. */
+static bool can_export(const struct emu_allocation *a)
+{
+    return a->kind == EMU_MEMORY_DEVICE && a->context != NULL;
+}
+
+api_result cuIpcGetMemHandle(struct CUipcMemHandle_st *handle, api_address address)
+{
+    API_ENTER(API_CONTEXT);
+    struct emu_allocation found;
+    struct ipc_handle     name;
+    API_WANT(handle && emu_arena_find(address, &found) && can_export(&found), API_INVALID_VALUE);
+    const struct api_context *owner = (const struct api_context *)found.context;
+    const int                 file = emu_arena_share(address);
+    if (file < 0 || !ipc_handle_make(&name, IPC_MEMORY, file, owner->device->ordinal, found.id, found.bytes)) {
+        report_line(api_settings(), "no handle for %llu bytes of memory: %s", (unsigned long long)found.bytes,
+                    strerror(errno));
+        return API_OUT_OF_MEMORY;
+    }
+    memcpy(handle->reserved, &name, sizeof handle->reserved);
+    is_shared = true;
+    return API_OK;
+}
+
+void api_report_unopened(const char *what, int process)
+{
+    if (errno == ENOENT)
+        report_line(api_settings(), "the handle names %s of process %d, which has ended or has deleted it",
+                    what, process);
+    else
+        report_line(api_settings(), "%s of process %d cannot be opened: %s", what, process, strerror(errno));
+}
+
+static struct import *next_import(const struct import *after)
+{
+    return (struct import *)api_handle_next(API_KIND_IMPORT, after != NULL ? &after->handle : NULL);
+}
+
+static void release_import(struct api_handle *h) { emu_arena_free(((struct import *)h)->address); }
+
+/* Maps the memory, as memory of the device that it has in its process. */
+static api_result import(struct api_context *context, const struct ipc_handle *name, struct import **made)
+{
+    const struct api_device *device = api_device(name->device);
+    uint32_t                 enabled = 0;
+    API_WANT(device, API_INVALID_DEVICE);
+    API_TRY(api_peer_enable(context, device, &enabled));
+    const int      file = ipc_handle_open(name, emu_arena_file_bytes(name->bytes));
+    const uint64_t address = file >= 0 ? emu_arena_map(file, name->bytes, context) : 0;
+    struct import *i = address ? (struct import *)api_handle_new(API_KIND_IMPORT, sizeof *i, context, NULL,
+                                                                 release_import)
+                               : NULL;
+    if (file < 0)
+        api_report_unopened("memory", name->process);
+    else
+        close(file);
+    if (i == NULL) {
+        emu_arena_free(address);
+        context->peers &= ~enabled;
+        return file < 0 ? API_INVALID_VALUE : address ? API_OUT_OF_MEMORY : API_MAP_FAILED;
+    }
+    emu_arena_place(address, api_device_bit(device));
+    *i = (struct import){i->handle, *name, address, 0, enabled};
+    *made = i;
+    return API_OK;
+}
+
+/* One context of each device opens the memory that another process has on one of its devices. */
+static api_result open_memory(struct api_context *context, api_address *address,
+                              const struct CUipcMemHandle_st *handle, unsigned int flags)
+{
+    enum { LAZY_ENABLE_PEER_ACCESS = 1 };
+    struct ipc_handle name;
+    struct import    *open = NULL;
+    API_WANT(address && flags == LAZY_ENABLE_PEER_ACCESS, API_INVALID_VALUE);
+    API_WANT(ipc_handle_read(&name, IPC_MEMORY, handle->reserved), API_INVALID_VALUE);
+    API_WANT(!ipc_handle_is_own(&name), API_INVALID_CONTEXT);
+    for (struct import *i = next_import(NULL); i != NULL; i = next_import(i)) {
+        const struct api_context *by = i->handle.context;
+        API_WANT(by == context || by->device != context->device || i->name.process != name.process ||
+                     i->name.device != name.device,
+                 API_INVALID_CONTEXT);
+        if (by == context && ipc_handle_same(&i->name, &name))
+            open = i;
+    }
+    if (open == NULL)
+        API_TRY(import(context, &name, &open));
+    open->references++;
+    *address = open->address;
+    is_shared = true;
+    return API_OK;
+}
+
+static struct import *import_at(uint64_t address)
+{
+    struct import *i = next_import(NULL);
+    while (i != NULL && i->address != address)
+        i = next_import(i);
+    return i;
+}
+
+/* Access that it has given goes with the last memory that needs it. */
+static void close_memory(struct import *closed)
+{
+    struct import *i = next_import(NULL);
+    while (i != NULL && (i == closed || i->handle.context != closed->handle.context ||
+                         i->name.device != closed->name.device))
+        i = next_import(i);
+    if (i != NULL)
+        i->peer |= closed->peer;
+    else
+        closed->handle.context->peers &= ~closed->peer;
+    api_work_ended(closed->handle.context);
+    api_handle_delete(&closed->handle);
+}
+
+api_result cuIpcOpenMemHandle(api_address *address, struct CUipcMemHandle_st handle, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, open_memory(call.context, address, &handle, flags));
+}
+api_result cuIpcOpenMemHandle_v2(api_address *address, struct CUipcMemHandle_st handle, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, open_memory(call.context, address, &handle, flags));
+}
+
+api_result cuIpcCloseMemHandle(api_address address)
+{
+    API_ENTER(API_CONTEXT | API_UNSAFE);
+    API_WANT(import_at(address), API_INVALID_VALUE);
+    if (import_at(address)->references == 1)
+        finish_owner(address);
+    struct import *i = import_at(address);
+    API_WANT(i, API_INVALID_VALUE); /* another thread has closed it meanwhile */
+    if (--i->references == 0)
+        close_memory(i);
+    return API_OK;
 }
 
 /* ---- queries ------------------------------------------------------------------------------------------- */
@@ -252,8 +411,11 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
               [ASK_SYNC] = {1, INT},
               [ASK_BUFFER] = {a->id, POINTER},
               [ASK_MANAGED] = {managed, BOOL},
-              [ASK_ORDINAL] = {context != NULL ? (uint32_t)context->device->ordinal : 0, INT},
-              [ASK_LEGACY_IPC] = {a->kind == EMU_MEMORY_DEVICE, BOOL},
+              [ASK_ORDINAL] = {a->device != 0    ? (uint32_t)__builtin_ctz(a->device)
+                               : context != NULL ? (uint32_t)context->device->ordinal
+                                                 : 0,
+                               INT},
+              [ASK_LEGACY_IPC] = {can_export(a), BOOL},
               [ASK_START] = {a->address, POINTER},
               [ASK_SIZE] = {a->bytes, POINTER},
               [ASK_MAPPED] = {true, BOOL},

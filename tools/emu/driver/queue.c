@@ -1,12 +1,12 @@
 /* queue.c - work that cannot be done when it is enqueued.
  *
- * With one device, whose streams are all idle, work is done by the call that enqueues it.  Otherwise, and with
- * PTXPACK_EMU_DELAY, it goes to the queue of its stream.  The head of a queue runs when it is ready: when the value or the event that it
- * waits for is there, when no other kernel of its context runs, and when the default stream lets it.  Kernels and
- * functions of the host run on threads of their own, without the driver's lock, so that a kernel may poll what a copy
- * in another stream, another device or the host writes.  All other work is done with the lock held, by whoever finds
- * that it is ready: a call that enqueues or waits, the end of a kernel, or, while something waits for memory to
- * change, a thread that looks at it now and then.
+ * With one device, whose streams are all idle, work is done by the call that enqueues it.  Otherwise, with memory that
+ * other processes share, and with PTXPACK_EMU_DELAY, it goes to the queue of its stream.  The head of a queue runs when
+ * it is ready: when the value or the event that it waits for is there, when no other kernel of its context runs, and
+ * when the default stream lets it.  Kernels and functions of the host run on threads of their own, without the driver's
+ * lock, so that a kernel may poll what a copy in another stream, another device, another process or the host writes.
+ * All other work is done with the lock held, by whoever finds that it is ready: a call that enqueues or waits, the end
+ * of a kernel, or, while something waits for memory to change, a thread that looks at it now and then.
  *
  * An item stays at the head of its queue while it runs. */
 #include <errno.h>
@@ -97,6 +97,16 @@ bool api_event_pending(const void *event, uint64_t id, uint64_t ticket)
         for (const struct api_item *i = s->first; i != NULL; i = i->next)
             if (i->work.kind == API_WORK_RECORD_EVENT && i->work.as.event.event == event &&
                 i->work.as.event.id == id && i->work.as.event.ticket == ticket)
+                return true;
+    return false;
+}
+
+bool api_event_queued(const void *event, uint64_t id)
+{
+    for (const struct api_stream *s = next_stream(NULL); s != NULL; s = next_stream(s))
+        for (const struct api_item *i = s->first; i != NULL; i = i->next)
+            if ((i->work.kind == API_WORK_RECORD_EVENT || i->work.kind == API_WORK_WAIT_EVENT) &&
+                i->work.as.event.event == event && i->work.as.event.id == id)
                 return true;
     return false;
 }
@@ -220,6 +230,8 @@ static bool advance(struct api_stream *s)
         return false;
     struct api_work *work = &s->first->work;
     if (work->context->sticky != API_OK) { /* nothing runs any more in this context */
+        if (work->kind == API_WORK_RECORD_EVENT)
+            api_event_reach(work, true);
         pop(s, API_OK);
         return true;
     }
@@ -282,6 +294,7 @@ void api_progress(void)
     } while (again);
     while (bury())
         ;
+    api_event_bury();
     if (!looking && someone_waits())
         looking = start(thread_that_looks, NULL);
     if (moved)
@@ -337,7 +350,8 @@ static api_result append_graph(struct api_stream *s, const struct api_work *grap
 bool api_must_queue(const struct api_work *work)
 {
     const struct emu_settings *settings = api_settings();
-    return settings->device_count > 1 || settings->delay != 0 || item_count != 0 || api_work_waits(work);
+    return settings->device_count > 1 || settings->delay != 0 || item_count != 0 || api_memory_is_shared() ||
+           api_work_waits(work);
 }
 
 api_result api_enqueue(struct api_stream *s, struct api_work *work)
@@ -367,7 +381,7 @@ static const char *name_of_head(const struct api_stream *s, char *text, size_t c
                  comparisons[w->as.value.flags & 3], (unsigned long long)w->as.value.value);
         break;
     case API_WORK_WAIT_EVENT:
-        snprintf(text, cap, "waits for an event that another stream has not reached");
+        snprintf(text, cap, "waits for an event that another stream%s has not reached", api_event_others(w));
         break;
     case API_WORK_TASK:
         snprintf(text, cap, "waits for other ranks of an NCCL communicator");

@@ -132,7 +132,7 @@ api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *even
     struct api_stream *s = NULL;
     API_WANT(flags <= 1, API_INVALID_VALUE);
     API_TRY(any_stream(call.context, stream, &s));
-    struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event);
+    struct api_event *e = api_event_get(event);
     API_WANT(e, API_INVALID_HANDLE);
     if (s->capture != NULL && flags == 1) { /* external: recorded as a node */
         struct api_work work = {.kind = API_WORK_WAIT_EVENT,
@@ -142,9 +142,11 @@ api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *even
     }
     if (s->capture != NULL || e->capture_id)
         return api_capture_wait(s, e);
+    if (api_event_last(e) == 0) /* it was never recorded, and holds nothing up */
+        return API_OK;
     struct api_work work = {.kind = API_WORK_WAIT_EVENT,
                             .context = s->handle.context,
-                            .as.event = {e, e->handle.id, e->records}};
+                            .as.event = {e, e->handle.id, api_event_last(e)}};
     return api_do_or_queue(s, &work);
 }
 

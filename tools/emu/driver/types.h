@@ -23,6 +23,8 @@ struct CUgraphExec_st;
 struct CUlinkState_st;
 struct CUuuid_st;
 struct CUdevprop_st;
+struct CUipcMemHandle_st;
+struct CUipcEventHandle_st;
 struct CUexecAffinityParam_st;
 struct CUctxCreateParams_st;
 struct CUgraphEdgeData_st;

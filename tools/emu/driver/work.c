@@ -272,7 +272,6 @@ static api_result run_graph(const struct api_work *w, const struct api_stream *s
 
 api_result api_work_run(const struct api_work *w, const struct api_stream *stream)
 {
-    struct api_event *event;
     if (w->kind != API_WORK_KERNEL)
         api_work_ended(w->context);
     switch (w->kind) {
@@ -288,17 +287,13 @@ api_result api_work_run(const struct api_work *w, const struct api_stream *strea
     case API_WORK_GRAPH:
         return run_graph(w, stream);
     case API_WORK_EMPTY:
-    case API_WORK_WAIT_EVENT:
     case API_WORK_WAIT_VALUE:
     case API_WORK_TASK:
         break; /* it was ready, or has ended */
+    case API_WORK_WAIT_EVENT:
+        return api_event_result(w);
     case API_WORK_RECORD_EVENT:
-        event = (struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
-        API_WANT(event || w->as.event.ticket,
-                 API_INVALID_HANDLE); /* in a queue, it may be destroyed meanwhile */
-        if (event != NULL)
-            api_event_stamp(event);
-        break;
+        return api_event_reach(w, false);
     case API_WORK_WRITE_VALUE:
         api_value_write(w);
         break;
@@ -310,7 +305,8 @@ api_result api_work_run(const struct api_work *w, const struct api_stream *strea
 
 bool api_work_waits(const struct api_work *w)
 {
-    bool waits = w->kind == API_WORK_WAIT_VALUE || w->kind == API_WORK_TASK;
+    bool waits = w->kind == API_WORK_WAIT_VALUE || w->kind == API_WORK_TASK ||
+                 (w->kind == API_WORK_WAIT_EVENT && api_event_due(w));
     for (size_t i = 0; w->kind == API_WORK_GRAPH && !waits && i < w->as.graph.count; i++)
         waits = api_work_waits(&w->as.graph.items[i]);
     return waits;
@@ -318,16 +314,13 @@ bool api_work_waits(const struct api_work *w)
 
 bool api_work_ready(const struct api_work *w)
 {
-    const struct api_event *e;
     switch (w->kind) {
     case API_WORK_KERNEL:
         return !w->context->running;
     case API_WORK_WAIT_VALUE:
         return api_value_reached(w);
     case API_WORK_WAIT_EVENT:
-        e = (const struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
-        return !api_event_pending(w->as.event.event, w->as.event.id,
-                                  w->as.event.ticket || e == NULL ? w->as.event.ticket : e->records);
+        return !api_event_due(w);
     default:
         return true;
     }

@@ -1,10 +1,13 @@
 /* arena.c - device memory: one range of addresses, the allocations in it, and which bytes are defined. */
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "arena.h"
 #include "bits.h"
+#include "file.h"
 
 enum {
     BLOCK = 1 << ARENA_BLOCK_SHIFT,
@@ -189,16 +192,20 @@ static void drop_pages(unsigned char *at, uint64_t bytes)
     memset((void *)end, 0, (uintptr_t)at + bytes - end);
 }
 
-static void *reserve(uint64_t bytes)
+/* Pages at `at` (NULL: anywhere): of a file that processes share, or, if `file` is -1, fresh ones.  NULL: it failed. */
+static void *map_pages(void *at, uint64_t bytes, int file)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    const int kind = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void     *got = mmap(at, bytes, PROT_READ | PROT_WRITE, kind | (at != NULL ? MAP_FIXED : 0), file, 0);
+    if (got == MAP_FAILED)
         return NULL;
 #ifdef MADV_DONTDUMP
-    madvise(at, bytes, MADV_DONTDUMP);
+    madvise(got, bytes, MADV_DONTDUMP);
 #endif
-    return at;
+    return got;
 }
+
+static void *reserve(uint64_t bytes) { return map_pages(NULL, bytes, -1); }
 
 static bool map_arena(uint64_t bytes)
 {
@@ -253,11 +260,14 @@ bool emu_arena_open(uint64_t bytes)
 }
 
 /* ---- allocations ------------------------------------------------------------------------------------ */
-static uint64_t charge(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
+static uint64_t charge(uint64_t bytes, enum emu_memory_kind kind)
+{
+    return kind == EMU_MEMORY_OPENED ? 0 : (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+}
 
 static uint64_t alloc_locked(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context)
 {
-    if (bytes == 0 || bytes > own.limit || charge(bytes) > own.limit - own.used)
+    if (bytes == 0 || bytes > emu_arena.bytes || charge(bytes, kind) > own.limit - own.used)
         return 0;
     uint64_t count = blocks_of(bytes), first;
     uint32_t n = take_slot();
@@ -279,8 +289,10 @@ static uint64_t alloc_locked(uint64_t bytes, enum emu_memory_kind kind, const ch
                                       .id = ++own.allocations,
                                       .name = name,
                                       .context = context};
+    s->shared = false;
+    s->file = -1;
     __atomic_store_n(&s->end, s->begin + bytes, __ATOMIC_RELAXED);
-    own.used += charge(bytes);
+    own.used += charge(bytes, kind);
     fill_table(first, count, n);
     if (kind == EMU_MEMORY_PARAMETERS) /* fresh pages are zero */
         bits_set(emu_arena.defined, s->begin - emu_arena.base, bytes, true, true);
@@ -295,17 +307,33 @@ uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *
     return address;
 }
 
+/* Fresh pages in the place of a file, whose bytes live on in other processes.  False: the host has no more mappings, and
+ * these addresses keep the file. */
+static bool leave_file(struct arena_slot *s)
+{
+    void *at = (void *)(uintptr_t)s->begin;
+    if (s->file >= 0)
+        close(s->file);
+    s->file = -1;
+    return map_pages(at, emu_arena_file_bytes(s->what.bytes), -1) != NULL;
+}
+
 static void free_locked(uint32_t n)
 {
     struct arena_slot *s = &emu_arena.slots[n];
     uint64_t           bytes = s->what.bytes, offset = s->begin - emu_arena.base;
+    bool               clean = true;
     __atomic_store_n(&s->end, 0, __ATOMIC_RELAXED);
-    drop_pages((unsigned char *)(uintptr_t)s->begin, blocks_of(bytes) << ARENA_BLOCK_SHIFT);
-    drop_pages(emu_arena.defined + offset / 8, (blocks_of(bytes) << ARENA_BLOCK_SHIFT) / 8);
-    own.used -= charge(bytes);
+    if (s->shared)
+        clean = leave_file(s);
+    else
+        drop_pages((unsigned char *)(uintptr_t)s->begin, emu_arena_file_bytes(bytes));
+    drop_pages(emu_arena.defined + offset / 8, emu_arena_file_bytes(bytes) / 8);
+    own.used -= charge(bytes, s->what.kind);
     s->what.name = NULL; /* the owner may free the name meanwhile */
     remember_slot(n);
-    give_blocks(block_at(s->begin), blocks_of(bytes) + 1);
+    if (clean)
+        give_blocks(block_at(s->begin), blocks_of(bytes) + 1);
 }
 
 bool emu_arena_free(uint64_t address)
@@ -362,6 +390,97 @@ uint64_t emu_arena_used(void)
     uint64_t used = own.used;
     pthread_mutex_unlock(&own.lock);
     return used;
+}
+
+/* ---- memory that processes share ------------------------------------------------------------------------ */
+/* Held by threads that run kernels for reading, by one that moves memory for writing; `movers` are those who wait for it. */
+static pthread_rwlock_t running = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static atomic_uint      movers;
+
+void emu_arena_enter(void) { pthread_rwlock_rdlock(&running); }
+void emu_arena_leave(void) { pthread_rwlock_unlock(&running); }
+
+void emu_arena_pause(void)
+{
+    if (atomic_load_explicit(&movers, memory_order_relaxed) == 0)
+        return;
+    emu_arena_leave();
+    emu_arena_enter();
+}
+
+uint64_t emu_arena_file_bytes(uint64_t bytes) { return blocks_of(bytes) << ARENA_BLOCK_SHIFT; }
+
+/* Zeros are not copied: they are what an untouched page of the file has. */
+static bool copy_into(int file, const unsigned char *from, uint64_t bytes)
+{
+    static const unsigned char zeros[BLOCK] = {0};
+    unsigned char             *to = (unsigned char *)map_pages(NULL, bytes, file);
+    for (uint64_t i = 0; to != NULL && i < bytes; i += BLOCK)
+        if (memcmp(from + i, zeros, BLOCK) != 0)
+            memcpy(to + i, from + i, BLOCK);
+    return to != NULL && munmap(to, bytes) == 0;
+}
+
+static int share_locked(struct arena_slot *s)
+{
+    const uint64_t bytes = emu_arena_file_bytes(s->what.bytes);
+    unsigned char *at = (unsigned char *)(uintptr_t)s->begin;
+    const int      file = emu_file_make(bytes);
+    if (file < 0)
+        return -1;
+    if (!copy_into(file, at, bytes) || map_pages(at, bytes, file) == NULL) {
+        const int why = errno;
+        close(file);
+        errno = why;
+        return -1;
+    }
+    s->shared = true;
+    s->file = file;
+    bits_set(emu_arena.defined, s->begin - emu_arena.base, s->what.bytes, true, true);
+    return file;
+}
+
+/* The descriptor that the allocation at this address has, or gets if `make`. */
+static int file_at(uint64_t address, bool make)
+{
+    int file = -1;
+    pthread_mutex_lock(&own.lock);
+    const struct arena_slot *s = arena_slot_of(address);
+    if (s == NULL || s->what.kind == EMU_MEMORY_OPENED)
+        errno = EINVAL;
+    else
+        file = s->file < 0 && make ? share_locked(&emu_arena.slots[s - emu_arena.slots]) : s->file;
+    pthread_mutex_unlock(&own.lock);
+    return file;
+}
+
+int emu_arena_share(uint64_t address)
+{
+    int file = file_at(address, false);
+    if (file >= 0)
+        return file;
+    atomic_fetch_add(&movers, 1);
+    pthread_rwlock_wrlock(&running);
+    file = file_at(address, true);
+    pthread_rwlock_unlock(&running);
+    atomic_fetch_sub(&movers, 1);
+    return file;
+}
+
+uint64_t emu_arena_map(int file, uint64_t bytes, void *context)
+{
+    const uint64_t address = emu_arena_alloc(bytes, EMU_MEMORY_OPENED, NULL, context);
+    if (!address)
+        return 0;
+    pthread_mutex_lock(&own.lock);
+    struct arena_slot *s = &emu_arena.slots[arena_slot_of(address) - emu_arena.slots];
+    s->shared = map_pages((void *)(uintptr_t)address, emu_arena_file_bytes(bytes), file) != NULL;
+    const bool mapped = s->shared;
+    bits_set(emu_arena.defined, address - emu_arena.base, bytes, true, true);
+    pthread_mutex_unlock(&own.lock);
+    if (!mapped)
+        emu_arena_free(address);
+    return mapped ? address : 0;
 }
 
 /* ---- definedness by the host ------------------------------------------------------------------------ */

@@ -13,8 +13,10 @@ enum emu_memory_kind {
     EMU_MEMORY_HOST,
     EMU_MEMORY_MANAGED, /* cuMemAlloc, cuMemHostAlloc, ...Managed */
     EMU_MEMORY_MODULE,
-    EMU_MEMORY_CONSTANT,  /* .global and .const variables */
-    EMU_MEMORY_PARAMETERS /* of a launch; kernels may only read them */
+    EMU_MEMORY_CONSTANT,   /* .global and .const variables */
+    EMU_MEMORY_PARAMETERS, /* of a launch; kernels may only read them */
+    EMU_MEMORY_POOL,       /* cuMemAllocAsync */
+    EMU_MEMORY_OPENED      /* memory of another process, see emu_arena_map */
 };
 struct emu_allocation {
     uint64_t             address, bytes;
@@ -44,6 +46,21 @@ void emu_arena_free_context(void *context);
 /* The host has written these bytes: they are defined, and the write precedes every later launch.  `defined`
  * false: the bytes become undefined. */
 void emu_arena_define(uint64_t address, uint64_t bytes, bool defined);
+/* Memory that processes share.  The first call for an allocation moves its bytes into a file without a name, which is
+ * mapped in their place.  The result is the file's descriptor, which is open until the allocation is freed; -1: errno
+ * says why there is none.  All bytes count as defined from then on, since writes of other processes are not seen. */
+int emu_arena_share(uint64_t address);
+/* Map such a file of another process, with as many bytes as the allocation has there: EMU_MEMORY_OPENED, all of it
+ * defined.  It takes addresses, but no memory of the limit, and does not need the descriptor any more.  0: there is no
+ * room. */
+uint64_t emu_arena_map(int file, uint64_t bytes, void *context);
+/* The size of the file of an allocation. */
+uint64_t emu_arena_file_bytes(uint64_t bytes);
+/* A host thread accesses memory for a kernel only between these two calls: no allocation is moved into a file then. */
+void emu_arena_enter(void);
+void emu_arena_leave(void);
+/* In between, now and then: an allocation may be moved during this call. */
+void emu_arena_pause(void);
 /* For copies between device addresses: undefined bytes stay undefined at the destination. */
 void emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes);
 
@@ -57,7 +74,9 @@ enum { ARENA_BLOCK_SHIFT = 15 };
 struct arena_slot {
     uint64_t              begin, end; /* end: 0 once it is freed        */
     struct emu_allocation what;
-    uint32_t              next; /* of the unused slots            */
+    uint32_t              next;   /* of the unused slots            */
+    bool                  shared; /* its bytes are mapped from a file    */
+    int                   file;   /* which this process has made; -1: none */
 };
 
 struct arena {

@@ -8,9 +8,14 @@
 enum { TEXT = 256 };
 
 static const char *const kinds[] = {
-    [EMU_MEMORY_DEVICE] = "allocation",          [EMU_MEMORY_HOST] = "host allocation",
-    [EMU_MEMORY_MANAGED] = "managed allocation", [EMU_MEMORY_MODULE] = "variable",
-    [EMU_MEMORY_CONSTANT] = "constant",          [EMU_MEMORY_PARAMETERS] = "parameters",
+    [EMU_MEMORY_DEVICE] = "allocation",
+    [EMU_MEMORY_HOST] = "host allocation",
+    [EMU_MEMORY_MANAGED] = "managed allocation",
+    [EMU_MEMORY_MODULE] = "variable",
+    [EMU_MEMORY_CONSTANT] = "constant",
+    [EMU_MEMORY_PARAMETERS] = "parameters",
+    [EMU_MEMORY_POOL] = "allocation",
+    [EMU_MEMORY_OPENED] = "memory of another process,",
 };
 
 /* "allocation 12 (1024 bytes)", "variable 'table' (64 bytes)" */

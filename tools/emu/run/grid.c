@@ -209,7 +209,10 @@ static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
 /* It polls until something outside changes what it reads, or nothing can. */
 static void poll_on(struct emu_grid *g, struct emu_cluster *c)
 {
-    if (g->may_change == NULL || !g->may_change(g->may_change_data, c->waits)) {
+    emu_arena_leave();
+    const bool may_change = g->may_change != NULL && g->may_change(g->may_change_data, c->waits);
+    emu_arena_enter();
+    if (!may_change) {
         emu_cluster_deadlock(c);
         return;
     }
@@ -236,6 +239,7 @@ static void run_cluster(struct emu_grid *g, struct emu_cluster *c, struct emu_cl
     for (;;) {
         uint64_t      before = c->executed;
         enum emu_turn turn = emu_cluster_run(c, QUANTUM);
+        emu_arena_pause();
         spend(g, c, c->executed - before + 1);
         if (all_poll(g, c))
             poll_on(g, c);
@@ -261,13 +265,16 @@ static void *worker(void *argument)
     struct emu_grid    *g = (struct emu_grid *)argument;
     struct emu_cluster *spare = NULL;
     struct emu_count   *counts = emu_profile_begin(g);
+    emu_arena_enter();
     while (!g->stop) {
         struct emu_cluster *c = take(g, &spare, counts);
         if (c != NULL)
             run_cluster(g, c, &spare);
         else if (idle(g))
             break;
+        emu_arena_pause();
     }
+    emu_arena_leave();
     emu_cluster_free(spare);
     emu_profile_end(g, counts);
     return NULL;
@@ -297,7 +304,9 @@ static void run_workers(struct emu_grid *g)
     worker(g);
     for (int i = 0; i < made; i++)
         pthread_join(threads[i], NULL);
+    emu_arena_enter();
     drop_rest(g);
+    emu_arena_leave();
 }
 
 /* ---- the launch ----------------------------------------------------------------------------------- */

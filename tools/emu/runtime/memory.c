@@ -72,6 +72,19 @@ runtime_result cudaMemGetInfo(size_t *free_bytes, size_t *total)
     RUNTIME_CALL(cuMemGetInfo_v2(free_bytes, total));
 }
 
+runtime_result cudaIpcGetMemHandle(struct CUipcMemHandle_st *handle, void *address)
+{
+    RUNTIME_CALL(cuIpcGetMemHandle(handle, device_of(address)));
+}
+runtime_result cudaIpcOpenMemHandle(void **address, struct CUipcMemHandle_st handle, unsigned int flags)
+{
+    api_address at = 0;
+    RUNTIME_TRY(runtime_ready(NULL));
+    RUNTIME_TRY(address != NULL ? RUNTIME_OK : (runtime_result)RUNTIME_INVALID_VALUE);
+    return runtime_end(keep(cuIpcOpenMemHandle_v2(&at, handle, flags), address, &at));
+}
+runtime_result cudaIpcCloseMemHandle(void *address) { RUNTIME_CALL(cuIpcCloseMemHandle(device_of(address))); }
+
 /* Memory that the driver does not know is no error. */
 runtime_result cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
 {

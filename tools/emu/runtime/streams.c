@@ -41,6 +41,14 @@ runtime_result cudaEventRecord(struct CUevent_st *event, struct CUstream_st *str
 }
 runtime_result cudaEventSynchronize(struct CUevent_st *event) { RUNTIME_CALL(cuEventSynchronize(event)); }
 runtime_result cudaEventQuery(struct CUevent_st *event) { RUNTIME_CALL(cuEventQuery(event)); }
+runtime_result cudaIpcGetEventHandle(struct CUipcEventHandle_st *handle, struct CUevent_st *event)
+{
+    RUNTIME_CALL(cuIpcGetEventHandle(handle, event));
+}
+runtime_result cudaIpcOpenEventHandle(struct CUevent_st **event, struct CUipcEventHandle_st handle)
+{
+    RUNTIME_CALL(cuIpcOpenEventHandle(event, handle));
+}
 runtime_result cudaEventElapsedTime(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
 {
     RUNTIME_CALL(cuEventElapsedTime_v2(milliseconds, from, to));
