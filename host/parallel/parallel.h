@@ -28,8 +28,8 @@
  *          By the first two, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
  *          and heads only where it is expected to be faster by a tenth; of packed rows it chooses gather.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
- *          in a group by NCCL.  k and v of a rank, and with heads q and the workspace, are read by other ranks: its stream goes on
- *          after they have been.
+ *          in a group by NCCL.  k and v of a rank, with heads q, and with heads and arrive the workspace are read by other ranks: its
+ *          stream goes on after they have been.
  * Streams  A launch is enqueued on a stream of each local rank.  Copies, and kernels that take what they bring, run on streams of
  *          the group beside it; copies wait for the work that is in the streams of all ranks that they read from.  Nothing waits
  *          on the host.

@@ -3,7 +3,7 @@
 #define PTXPACK_ATTENTION_ARRIVALS_H
 #include "host/attention/check.h"
 
-/* A kernel for them, for callers that choose: of a piece that is in k_own and v_own the word is its first row there plus this. */
+/* Words: of a piece that is in k and v; of one that is in k_own and v_own, its first row there plus this. */
 enum { ATTENTION_ARRIVED = 1, ATTENTION_ARRIVED_OWN = 2 };
 
 /* Checks the fields, and sets what depends on them.  PTXPACK_E_ARG */
