@@ -22,10 +22,12 @@ expect 0 'verified  correct: 180 of 180 rows' --devices 3 --causal --verify
 expect 0 'verified  correct: 180 of 180 rows' --devices 2 --window 20,5 --sinks 0.5,-1 --verify
 expect 0 'verified  correct: 180 of 180 rows' --devices 1 --dtype bf16 --verify
 expect 0 'verified  correct: 180 of 180 rows' --devices 2 --causal --way heads --verify
+expect 0 'verified  correct: 180 of 180 rows' --devices 2 --causal --alibi --chunk 40 --verify
 expect 2 'heads_kv 2 is not a multiple of the 3 ranks' --devices 3 --way heads
-expect 2 '"ring" is none of gather, steps and heads' --devices 2 --way ring
+expect 2 '"ring" is none of gather, steps, heads and arrive' --devices 2 --way ring
 expect 2 'way: without --devices' --way heads
 expect 1 'device 3: the driver sees 3, numbered from 0' --devices 4
-expect 2 'attention.options 0x20: only PTXPACK_SINKS' --devices 2 --alibi
+expect 2 'PTXPACK_ALIBI needs a mask without keys behind a row' --devices 2 --alibi
+expect 2 'attention.options 0x4000000: only PTXPACK_SINKS and PTXPACK_ALIBI' --devices 2 --unnormalized
 expect 2 'devices: 0 is not between 1 and 64' --devices 0
 exit $failed

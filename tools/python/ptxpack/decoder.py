@@ -36,8 +36,8 @@ def _vectors_of(views: Sequence[_View]) -> tuple[int, int, list[tuple[int, int]]
     found += [(1, [shape[-1]] * len(views))] * (2 - len(found))  # a stride of an extent of 1 is any, but not 0
     (rows, row_steps), (heads, head_steps) = found
     strides = list(zip(row_steps, head_steps))
-    for view, steps in zip(views, strides):
-        if not any(steps):
+    for view, both in zip(views, strides):
+        if not any(both):
             raise ArgumentError("%s is one row repeated along every dimension" % view.name)
     return rows, heads, strides
 
