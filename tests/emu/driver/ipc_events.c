@@ -15,16 +15,35 @@ static void fill_later(struct emu_api *cu, struct CUstream_st *stream, unsigned 
     ok(cu->cuEventRecord(event, stream));
 }
 
+/* A process that has told the other one of an event and of memory. */
+struct owner {
+    struct emu_api     *cu;
+    struct CUstream_st *stream;
+    struct CUevent_st  *event;
+    unsigned int       *word; /* of pinned memory */
+    api_address         memory;
+};
+
+static struct owner open_owner(void)
+{
+    struct owner o = {.cu = emu_api_context(plain, NULL)};
+    o.word = pinned_word(o.cu, 0);
+    o.memory = allocate(o.cu, 4096, 0);
+    ok(o.cu->cuStreamCreate(&o.stream, NON_BLOCKING));
+    o.event = say_event(o.cu);
+    say_memory(o.cu, o.memory);
+    return o;
+}
+
 /* The owner records, and the other one waits; then the other way round. */
 static void events_owner(void)
 {
-    struct emu_api     *cu = emu_api_context(plain, NULL);
-    struct CUstream_st *stream = NULL;
-    unsigned int       *word = pinned_word(cu, 0);
-    api_address         a = allocate(cu, 4096, 0);
-    ok(cu->cuStreamCreate(&stream, NON_BLOCKING));
-    struct CUevent_st *event = say_event(cu);
-    say_memory(cu, a);
+    const struct owner  o = open_owner();
+    struct emu_api     *cu = o.cu;
+    struct CUstream_st *stream = o.stream;
+    struct CUevent_st  *event = o.event;
+    unsigned int       *word = o.word;
+    const api_address   a = o.memory;
     meet(); /* it was never recorded */
     fill_later(cu, stream, word, a, 21, event);
     answers(cu->cuEventQuery(event), NOT_READY);
@@ -84,13 +103,12 @@ TEST(test_events_go_both_ways) { two_processes(events_owner, events_other, 0); }
 /* An event may be destroyed when a record of it, or a wait for it, is only enqueued. */
 static void destroyed_owner(void)
 {
-    struct emu_api     *cu = emu_api_context(plain, NULL);
-    struct CUstream_st *stream = NULL;
-    unsigned int       *word = pinned_word(cu, 0);
-    api_address         a = allocate(cu, 4096, 0);
-    ok(cu->cuStreamCreate(&stream, NON_BLOCKING));
-    struct CUevent_st *event = say_event(cu);
-    say_memory(cu, a);
+    const struct owner  o = open_owner();
+    struct emu_api     *cu = o.cu;
+    struct CUstream_st *stream = o.stream;
+    struct CUevent_st  *event = o.event;
+    unsigned int       *word = o.word;
+    const api_address   a = o.memory;
     fill_later(cu, stream, word, a, 31, event);
     ok(cu->cuEventDestroy_v2(event));
     answers(cu->cuEventQuery(event), 400);

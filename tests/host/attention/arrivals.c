@@ -34,10 +34,7 @@ static void nobody_early(ptxpack_attention_desc *d) { d->early_rows = 0; }
 static void bad_fields_are_refused(void **state)
 {
     (void)state;
-    static const struct {
-        void (*spoil)(ptxpack_attention_desc *d);
-        const char *line;
-    } refusals[] = {
+    static const bad_field refusals[] = {
         {reserved, "reserved_arrival is 7; it must be 0"},
         {negative, "arrival_rows is -128; it must be at least 0"},
         {early_alone, "early_rows is 128; without arrival_rows it must be 0"},
@@ -49,14 +46,7 @@ static void bad_fields_are_refused(void **state)
         {no_key, "early_keys is 257, not from 0 to 256: the first row must see a key"},
         {nobody_early, "early_keys is 256, not from 0 to 0: early_rows is 0"},
     };
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        ptxpack_attention_desc d = pieces;
-        attention_geometry     g;
-        char                   line[PLAN_LINE] = "";
-        refusals[i].spoil(&d);
-        assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_E_ARG);
-        assert_string_equal(line, refusals[i].line);
-    }
+    assert_refused_fields(&pieces, refusals, sizeof refusals / sizeof refusals[0]);
 }
 
 /* Why the first row whose id has `word` does not take the problem; NULL: it takes it.  The mock has no tensor maps, which

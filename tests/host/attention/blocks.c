@@ -55,10 +55,7 @@ static const ptxpack_attention_desc lists = {
 static void bad_fields_are_refused(void **state)
 {
     (void)state;
-    static const struct {
-        void (*spoil)(ptxpack_attention_desc *d);
-        const char *line;
-    } refusals[] = {
+    static const bad_field refusals[] = {
         {rows_alone, "block_rows 128 and block_keys 0 are neither both at least 1 nor both 0"},
         {negative_keys, "block_rows 128 and block_keys -128 are neither both"},
         {narrow, "block_width 1 is less than the 4 blocks of 128 keys"},
@@ -68,15 +65,7 @@ static void bad_fields_are_refused(void **state)
         {too_many, "block_batch 2147483647 and block_head 2147483647: the lists exceed 2147483647"},
         {head_without, "block_head is not 0, but block_rows is"},
     };
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        ptxpack_attention_desc d = lists;
-        attention_geometry     g;
-        char                   line[PLAN_LINE] = "";
-        refusals[i].spoil(&d);
-        assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_E_ARG);
-        if (strncmp(line, refusals[i].line, strlen(refusals[i].line)) != 0)
-            fail_msg("\"%s\" does not begin with \"%s\"", line, refusals[i].line);
-    }
+    assert_refused_fields(&lists, refusals, sizeof refusals / sizeof refusals[0]);
 }
 
 /* Why the first row whose id has `word` takes no such lists. */

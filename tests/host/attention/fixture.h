@@ -31,6 +31,27 @@ static const ptxpack_attention_desc good = {
     .head_dim = 16,
 };
 
+/* What makes a good descriptor a bad one, and how the line begins that says so. */
+typedef struct bad_field {
+    void (*spoil)(ptxpack_attention_desc *d);
+    const char *line;
+} bad_field;
+
+static inline void assert_refused_fields(const ptxpack_attention_desc *fine, const bad_field *fields,
+                                         size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ptxpack_attention_desc d = *fine;
+        attention_geometry     g;
+        char                   line[PLAN_LINE] = "";
+        assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
+        fields[i].spoil(&d);
+        assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_E_ARG);
+        if (strncmp(line, fields[i].line, strlen(fields[i].line)) != 0)
+            fail_msg("\"%s\" does not begin with \"%s\"", line, fields[i].line);
+    }
+}
+
 static inline ptxpack *open_mock(const char *arch)
 {
     ptxpack        *handle;

@@ -1,4 +1,5 @@
 /* handle.c - the 64 bytes by which a process names memory or an event to others. */
+#define XXH_INLINE_ALL
 #include "handle.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,18 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "tools/emu/machine/file.h"
 
 _Static_assert(sizeof(struct ipc_handle) == IPC_HANDLE_BYTES, "a handle has 64 bytes");
 
-/* FNV-1a */
-static uint64_t check_of(const struct ipc_handle *h)
-{
-    uint64_t sum = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < offsetof(struct ipc_handle, check); i++)
-        sum = (sum ^ ((const unsigned char *)h)[i]) * 0x100000001b3u;
-    return sum;
-}
+static uint64_t check_of(const struct ipc_handle *h) { return XXH64(h, offsetof(struct ipc_handle, check), 0); }
 
 bool ipc_handle_make(struct ipc_handle *h, enum ipc_kind kind, int file, int device, uint64_t id,
                      uint64_t bytes)
