@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """scores.py - what sinks, ALiBi and a softcap cost, the last two also as hooks: the time of attention with each over that without.
 
+Chunked attention is compared with the same rows as sequences of one chunk each, a quarter of --seqlen, which are as much work.
+
 Prompts: causal, 16384 tokens in sequences of --seqlen, 2048 / head_dim query heads and as many key heads, O and LSE as
 attention.py has them.  Decoding: one query row of the shapes --rows of decode.py.  Every result is compared with PyTorch's own
 sums in f32, for the first and the last head.  Needs ptxpack built (make), PyTorch and a GPU; the times are those of launches in
@@ -24,6 +26,10 @@ WAYS = ("plain", "sinks", "alibi", "softcap", "alibi as a hook", "softcap as a h
 
 def slopes_of(heads):
     return torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)], device="cuda")
+
+
+CHUNKED = ("chunks", "a sequence for each chunk")
+CHUNKS = 4
 
 
 def options_of(way, heads):
@@ -51,6 +57,8 @@ def reference(q, k, v, causal, head, options):
         s = s - options["alibi_slopes"][head] * distance.abs()
     if causal:
         s = s.masked_fill(distance < 0, float("-inf"))
+    if "attention_chunk" in options:
+        s = s.masked_fill(distance > place % options["attention_chunk"], float("-inf"))
     if "sinks" in options:
         s = torch.cat((s, options["sinks"][head].expand(q.shape[0], 1)), 1)
         return (torch.softmax(s, 1)[:, :-1] @ v.float())
@@ -75,12 +83,32 @@ def timed(pack, make, size, causal, options):
         given = given_of(way, q.shape[2])
         runs[way] = lambda q, k, v, out, given=given: pack.attention(q, k, v, causal=causal, out=out, **given)
         check(runs[way](q, k, v, out), q, k, v, causal, way, options_of(way.split(" as")[0], q.shape[2]))
+    if causal:
+        add_chunks(pack, runs, sets, causal)
     return prefill.measure(runs, sets, options.rounds, options.rest)
 
 
+def add_chunks(pack, runs, sets, causal):
+    """Into runs, which then have CHUNKED, too."""
+    q, k, v, out = sets[0]
+    size = q.shape[1] // CHUNKS
+
+    def chunks(q, k, v, out):
+        return pack.attention(q, k, v, causal=causal, out=out, attention_chunk=size)
+
+    def sequences(*tensors):
+        q, k, v, out = (x.view(-1, size, *x.shape[2:]) for x in tensors)
+        return pack.attention(q, k, v, causal=causal, out=out)
+
+    for way, run in zip(CHUNKED, (chunks, sequences)):
+        runs[way] = run
+        check(run(q, k, v, out).view_as(out), q, k, v, causal, way, {"attention_chunk": size})
+
+
 def line(name, times):
-    print(f"| {name} | {times['plain'] * 1e6:.1f} | " + " | ".join(f"{times[way] / times['plain']:.3f}" for way in WAYS[1:]) + " |",
-          flush=True)
+    ratios = [f"{times[way] / times['plain']:.3f}" for way in WAYS[1:]]
+    ratios.append("{:.3f}".format(times[CHUNKED[0]] / times[CHUNKED[1]]) if CHUNKED[0] in times else "")
+    print(f"| {name} | {times['plain'] * 1e6:.1f} | " + " | ".join(ratios) + " |", flush=True)
 
 
 def main():
@@ -97,8 +125,8 @@ def main():
     sys.path.insert(0, os.path.join(HERE, "..", "python"))
     import ptxpack
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
-    print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | " + " | ".join(WAYS[1:]) + " |\n" +
-          "|" + "---|" * (1 + len(WAYS)))
+    print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | " + " | ".join(WAYS[1:] + CHUNKED[:1]) + " |\n" +
+          "|" + "---|" * (2 + len(WAYS)))
     for dim in options.head_dim:
         for seqlen in options.seqlen:
             batch, heads = prefill.TOKENS // seqlen, prefill.HIDDEN // dim
