@@ -188,8 +188,13 @@ PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
  * is accepted and the launch is a normal one.
  *
  * PTXPACK_LAUNCH_CONSTANT_B, of a matrix product and with the bit above: the caller's word that no kernel that may still run writes
- * B, as of a model's weights.  Then parts of B may be read before the kernel before has ended: the memory is busy meanwhile. */
-enum { PTXPACK_LAUNCH_OVERLAP = 1, PTXPACK_LAUNCH_CONSTANT_B = 2 };
+ * B, as of a model's weights.  Then parts of B may be read before the kernel before has ended: the memory is busy meanwhile.
+ *
+ * PTXPACK_LAUNCH_CONSTANT_KV, of an attention or an append and with the first bit: the same word about k and v, lengths, starts, row maps,
+ * left pads, page tables, descales, and the tables of sines, as of a cache while a model decodes; but not about the rows that the
+ * append of this launch writes.  Then kernels for few query rows may find keys and read them before the kernel before has ended,
+ * and appends the places of their rows. */
+enum { PTXPACK_LAUNCH_OVERLAP = 1, PTXPACK_LAUNCH_CONSTANT_B = 2, PTXPACK_LAUNCH_CONSTANT_KV = 4 };
 
 /* Enqueue the kernel on `stream` (NULL: the default stream).  `grid` counts blocks, and `arguments` points to
  * the one .param struct of the entry.  The call allocates nothing, takes no lock and does not synchronise.  It

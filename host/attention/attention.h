@@ -223,7 +223,7 @@ typedef struct ptxpack_attention_buffers {
     /* The addresses of the append (append.h), in HOST memory; NULL exactly where the descriptor's is NULL. */
     const struct ptxpack_attention_append_buffers *append;
     /* How this launch is enqueued.  Where `size` ends before these fields they are 0. */
-    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t launch;   /* bits: PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_KV (loader.h) */
     uint32_t reserved; /* 0 */
     /* Read where the descriptor's options ask for it, and otherwise ignored; f32, multiples of 4 bytes.  Where `size`
      * ends before, it is 0. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "append/op.h"
 #include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
@@ -322,10 +323,12 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 
 static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    attention_decode_arguments      *to = (attention_decode_arguments *)arguments;
-    const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
-    const attention_geometry        *g = &((const ptxpack_attention_plan *)plan)->geometry;
-    const attention_addresses        from = attention_find_addresses(g, b);
+    attention_decode_arguments          *to = (attention_decode_arguments *)arguments;
+    const ptxpack_attention_buffers     *b = (const ptxpack_attention_buffers *)buffers;
+    const ptxpack_attention_append_plan *append = ((const ptxpack_attention_plan *)plan)->append;
+    const attention_geometry            *g = &((const ptxpack_attention_plan *)plan)->geometry;
+    const attention_addresses            from = attention_find_addresses(g, b);
+    const int32_t                        appended = append != NULL ? append->arguments.seqlen_new : 0;
     (void)grid;
     ATTENTION_ARRAYS(ARGUMENT_COPY, );
     to->q = b->q;
@@ -342,6 +345,7 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
     to->bits = attention_array(g, b, ARRAY_BITS);
     to->workspace = b->workspace;
     to->parts = b->workspace + plan->counters;
+    to->early = (b->launch & PTXPACK_LAUNCH_CONSTANT_KV) != 0 ? 1 + appended : 0;
     return PTXPACK_OK;
 }
 

@@ -30,6 +30,7 @@ const plan_struct attention_buffers_struct = {
               offsetof(ptxpack_attention_buffers, aux), offsetof(ptxpack_attention_buffers, bias),
               offsetof(ptxpack_attention_buffers, block_count), offsetof(ptxpack_attention_buffers, arrivals)},
     .launch_at = offsetof(ptxpack_attention_buffers, launch),
+    .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_KV,
 };
 _Static_assert(sizeof(ptxpack_attention_buffers) <= sizeof(plan_room), "plan_room has room for the buffers");
 

@@ -120,6 +120,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     to->page_table = append_array(g, b, APPEND_PAGE_TABLE);
     to->k_descale = g->descale_bytes != 0 ? b->k_descale : 0;
     to->v_descale = g->descale_bytes != 0 ? b->v_descale : 0;
+    to->early = (b->launch & PTXPACK_LAUNCH_CONSTANT_KV) != 0;
     return PTXPACK_OK;
 }
 
@@ -219,6 +220,7 @@ const plan_struct append_buffers_struct = {
     .older = {offsetof(ptxpack_attention_append_buffers, launch),
               offsetof(ptxpack_attention_append_buffers, k_descale)},
     .launch_at = offsetof(ptxpack_attention_append_buffers, launch),
+    .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_KV,
 };
 _Static_assert(sizeof(ptxpack_attention_append_buffers) <= sizeof(plan_room),
                "plan_room has room for the buffers");

@@ -99,7 +99,7 @@ typedef struct ptxpack_attention_append_buffers {
     uint64_t lengths_new, starts_new; /* [batch]; [batch + 1], packed */
     uint64_t row_map, left_pad;       /* [batch] */
     uint64_t page_table;              /* [batch][table_width]; only the entries of new rows are read */
-    uint32_t launch;                  /* bits: PTXPACK_LAUNCH_OVERLAP (loader.h) */
+    uint32_t launch;                  /* bits: PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_KV (loader.h) */
     uint32_t reserved;                /* 0 */
     /* With kv_dtype of bytes, f32: see k_descale of attention.h.  Above 0; address 0: ones.  Where `size` ends before, it is 0. */
     uint64_t k_descale, v_descale;

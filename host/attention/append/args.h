@@ -45,7 +45,8 @@
     X(S, uint64_t, k_descale,   "ARG_K_DESCALE")   /* from here on where k and v are bytes; 0: ones */              \
     X(S, uint64_t, v_descale,   "ARG_V_DESCALE")                                                                    \
     X(S, uint32_t, descale_batch, "ARG_DESCALE_BATCH") /* bytes from a sequence's to the next one's */              \
-    X(S, uint32_t, descale_head, "ARG_DESCALE_HEAD") /* .. from a key head's */
+    X(S, uint32_t, descale_head, "ARG_DESCALE_HEAD") /* .. from a key head's */                                     \
+    X(S, uint32_t, early,       "ARG_EARLY")       /* sm_90; not 0: only new rows and q wait for the kernel before */
 /* clang-format on */
 ARGUMENT_STRUCT(APPEND_ARGUMENTS, append_arguments);
 #endif

@@ -110,6 +110,7 @@ static bool enqueue(check *c, const lengths_image *image, const lengths_run_stat
     if (image->fresh.kind != NULL) {
         append = lengths_append_buffers(image, &b);
         b.append = &append;
+        b.launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_KV; /* all but the new rows is there */
     }
     return device_status(&c->gpu, ptxpack_attention_launch(s->plan, &b, c->gpu.stream));
 }

@@ -160,9 +160,9 @@ TEST(test_bits)
             assert_int_equal(record->overlapping, overlap != 0 && o->sm90);
         }
         unsigned    launches = record->launches;
-        any_buffers unknown = with_bits(o, 12, 0), reserved = with_bits(o, 1, 5);
+        any_buffers unknown = with_bits(o, 24, 0), reserved = with_bits(o, 1, 5);
         assert_int_equal(o->launch(handle, o->row_id, &unknown, false), PTXPACK_E_ARG);
-        assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0xc");
+        assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0x18");
         assert_int_equal(o->launch(handle, o->row_id, &reserved, false), PTXPACK_E_ARG);
         assert_has(ptxpack_detail(handle), "buffers.reserved is 5, not 0");
         assert_int_equal(record->launches, launches);
@@ -170,21 +170,30 @@ TEST(test_bits)
     ptxpack_close(handle);
 }
 
-/* Only products have a B. */
-TEST(test_constant_b)
+/* Only products have a B, and only attention and appends a cache. */
+static bool takes(const char *row_id, uint32_t bit)
 {
+    if (bit == PTXPACK_LAUNCH_CONSTANT_B)
+        return strncmp(row_id, "gemm", 4) == 0;
+    return strncmp(row_id, "attention", 9) == 0 || strcmp(row_id, "append") == 0;
+}
+
+TEST(test_constant_operands)
+{
+    const uint32_t      bits[] = {PTXPACK_LAUNCH_CONSTANT_B, PTXPACK_LAUNCH_CONSTANT_KV};
     struct fake_record *record;
     ptxpack            *handle = open_fake("arch=90", &record);
-    for (int i = 0; i < OPERATIONS; i++) {
-        const struct operation *o = &operations[i];
-        any_buffers             b = with_bits(o, PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, 0);
-        bool                    takes = strncmp(o->row_id, "gemm", 4) == 0;
+    for (int i = 0; i < 2 * OPERATIONS; i++) {
+        const struct operation *o = &operations[i / 2];
+        any_buffers             b = with_bits(o, PTXPACK_LAUNCH_OVERLAP | bits[i % 2], 0);
+        bool                    known = takes(o->row_id, bits[i % 2]);
         record->overlapping = 7;
-        assert_int_equal(o->launch(handle, o->row_id, &b, false), takes ? PTXPACK_OK : PTXPACK_E_ARG);
-        if (takes)
+        assert_int_equal(o->launch(handle, o->row_id, &b, false), known ? PTXPACK_OK : PTXPACK_E_ARG);
+        if (known)
             assert_int_equal(record->overlapping, o->sm90);
         else
-            assert_has(ptxpack_detail(handle), "buffers.launch has the unknown bits 0x2");
+            assert_has(ptxpack_detail(handle), i % 2 == 0 ? "buffers.launch has the unknown bits 0x2"
+                                                          : "buffers.launch has the unknown bits 0x4");
     }
     ptxpack_close(handle);
 }
