@@ -101,9 +101,9 @@ class Ptxpack:
                    self.handle)
         return plan, torch.zeros(self.lib.ptxpack_attention_workspace(plan), dtype=torch.uint8, device=q.device)
 
-    def launch(self, plan, workspace, q, k, v, o, lse, overlap=False):
+    def launch(self, plan, workspace, q, k, v, o, lse, bits=0):
         buffers = Buffers(size=ctypes.sizeof(Buffers), q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(),
-                          o=o.data_ptr(), lse=lse.data_ptr(), workspace=workspace.data_ptr(), launch=int(overlap))
+                          o=o.data_ptr(), lse=lse.data_ptr(), workspace=workspace.data_ptr(), launch=bits)
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.lib.ptxpack_attention_launch(plan, ctypes.byref(buffers), stream), self.handle)
 
@@ -122,12 +122,15 @@ def bits16(x):
     return x.to(torch.bfloat16) if x.dtype == torch.float8_e4m3fn else x
 
 
-def ours(pack, q, k, causal, window=None, overlap=False):
-    """overlap: each launch may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP)."""
+LAUNCH_OVERLAP, LAUNCH_CONSTANT_KV = 1, 4
+
+
+def ours(pack, q, k, causal, window=None, bits=0):
+    """bits: LAUNCH_OVERLAP, each launch may begin before the one before it has ended; with LAUNCH_CONSTANT_KV it may load keys, too."""
     plan, workspace = pack.plan(q, k, causal, window)
 
     def run(q, k, v, o, lse, *peers):
-        pack.launch(plan, workspace, q, k, v, o, lse, overlap)
+        pack.launch(plan, workspace, q, k, v, o, lse, bits)
         return o
     return run
 

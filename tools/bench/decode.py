@@ -5,7 +5,8 @@ Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make li
 
   python3 tools/bench/decode.py [--rows 0,1,5] [--dtype bf16] [--head-dim 128] [--queries 1] [--no-fa2]
 
-overlap: ptxpack's launches may each begin before the one before has ended (PTXPACK_LAUNCH_OVERLAP); the peers' cannot.
+overlap: ptxpack's launches may each begin before the one before has ended (PTXPACK_LAUNCH_OVERLAP); constant: and load keys before
+that (PTXPACK_LAUNCH_CONSTANT_KV).  The peers' cannot.
 Keys and values rotate between so many inputs that none of them is found in the L2 cache.  What a plain reduction of as
 many bytes takes (a sum by PyTorch) is the roof.  Otherwise the method is that of attention.py.
 """
@@ -24,6 +25,7 @@ import attention as prefill
 SHAPES = ((1, 64, 8, 1024), (1, 64, 8, 8192), (1, 32, 8, 8192), (1, 32, 8, 131072), (4, 32, 8, 4096), (8, 64, 8, 8192),
           (16, 32, 8, 1024), (32, 32, 8, 2048), (32, 64, 8, 8192), (64, 32, 8, 4096), (128, 32, 8, 4096),
           (16, 32, 32, 4096), (128, 32, 8, 512), (8, 16, 1, 8192))
+OURS = {"ptxpack": 0, "overlap": prefill.LAUNCH_OVERLAP, "constant": prefill.LAUNCH_OVERLAP | prefill.LAUNCH_CONSTANT_KV}
 ROTATED = 300e6  # bytes of K and V of all inputs together
 
 
@@ -55,7 +57,7 @@ def row(pack, shape, options):
         k, v = (torch.randn(batch, keys, keys_heads, dim, device="cuda", dtype=kind) for _ in range(2))
         sets.append((q, k, v, torch.empty_like(q), torch.empty(batch, heads, options.queries, device="cuda")))
     q, k = sets[0][:2]
-    runs = {"ptxpack": prefill.ours(pack, q, k, False), "overlap": prefill.ours(pack, q, k, False, overlap=True),
+    runs = {**{name: prefill.ours(pack, q, k, False, bits=bits) for name, bits in OURS.items()},
             "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION)}
     if not options.no_fa2:
         runs["FA2"] = sdpa(SDPBackend.FLASH_ATTENTION)
@@ -80,18 +82,18 @@ def main():
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, torch {torch.__version__}, cuDNN "
           f"{torch.backends.cudnn.version()}, {options.dtype}, head_dim {options.head_dim}, {options.queries} query row(s); "
           f"us (GB/s of K and V), median of {options.rounds}")
-    print("| batch, heads, key heads, keys | ptxpack | overlap | cuDNN | FA2 | reduction | best peer / ptxpack | / overlap |\n|" +
-          "---|" * 8)
+    columns = (*OURS, "cuDNN", "FA2", "reduction", "best peer / " + ", ".join(OURS))
+    print(f"| batch, heads, key heads, keys | {' | '.join(columns)} |\n|" + "---|" * (len(columns) + 1))
     rows, ratios = [], []
     for i in options.rows:
         r = row(pack, SHAPES[i], options)
         rows.append(r)
         best = min(r[name] for name in ("cuDNN", "FA2") if name in r)
-        ratios.append((best / r["ptxpack"], best / r["overlap"]))
+        ratios.append([best / r[name] for name in OURS])
         cells = [f"{r[n] * 1e6:.1f} ({r['bytes'] / r[n] * 1e-9:.0f})" if n in r else ""
-                 for n in ("ptxpack", "overlap", "cuDNN", "FA2", "reduction")]
-        print(f"| {', '.join(map(str, r['shape']))} | {' | '.join(cells)} | {ratios[-1][0]:.2f} | {ratios[-1][1]:.2f} |", flush=True)
-    for which, each in zip(("ptxpack", "overlap"), zip(*ratios)):
+                 for n in columns[:-1]]
+        print(f"| {', '.join(map(str, r['shape']))} | {' | '.join(cells)} | {', '.join(f'{x:.2f}' for x in ratios[-1])} |", flush=True)
+    for which, each in zip(OURS, zip(*ratios)):
         print(f"best peer / {which}: geometric mean {statistics.geometric_mean(each):.3f}, least {min(each):.3f}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -112,21 +112,22 @@ def timed(pack, kinds, lengths, heads, key_heads, dim, kind, queries, options):
 
     sets = rotated(size, make)
     causal = queries > 1
+    early = {"overlap": options.overlap, "constant_kv": options.overlap}
 
     def contiguous(cache, q, out, pools):
         k, v = (x.view(batch, -1, key_heads, dim) for x in (cache.k, cache.v))
-        return pack.attention(q, k, v, causal=causal, out=out)
+        return pack.attention(q, k, v, causal=causal, out=out, **early)
 
     def with_lengths(cache, q, out, pools):
         if equal:
             k, v = (x.view(batch, -1, key_heads, dim) for x in (cache.k, cache.v))
-            return pack.attention(q, k, v, causal=causal, seqused_k=cache.used, out=out)
-        return pack.attention(q, cache.k, cache.v, causal=causal, cu_seqlens_k=cache.starts, max_seqlen_k=max(lengths), out=out)
+            return pack.attention(q, k, v, causal=causal, seqused_k=cache.used, out=out, **early)
+        return pack.attention(q, cache.k, cache.v, causal=causal, cu_seqlens_k=cache.starts, max_seqlen_k=max(lengths), out=out, **early)
 
     def in_pages(page):
         def run(cache, q, out, pools):
             k, v, table = pools[page]
-            return pack.attention(q, k, v, causal=causal, seqused_k=cache.used, page_table=table, out=out)
+            return pack.attention(q, k, v, causal=causal, seqused_k=cache.used, page_table=table, out=out, **early)
         return run
 
     runs = {name: in_pages(name) if isinstance(name, int) else {"contiguous": contiguous, "lengths": with_lengths}[name]
@@ -341,6 +342,7 @@ def main():
     parser.add_argument("--part", type=lambda text: text.split(","), default=list(PARTS))
     parser.add_argument("--rows", type=prefill.numbers, default=list(range(len(decode.SHAPES))), help="of the decode part")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--overlap", action="store_true", help="decoding with launches that begin early, as decode.py's \"constant\"")
     parser.add_argument("--flex", action="store_true", help="also Triton's FlexAttention, which compiles for a minute or two")
     prefill.add_options(parser)
     options = parser.parse_args()

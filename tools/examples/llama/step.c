@@ -7,7 +7,7 @@
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
  * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads anything
- * but weights (PTXPACK_LAUNCH_CONSTANT_B).
+ * but weights (PTXPACK_LAUNCH_CONSTANT_B), lengths, pages and older keys (PTXPACK_LAUNCH_CONSTANT_KV).
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
  * join and leave.  A sequence of length 0 takes no part: its row is computed and goes nowhere. */
 #include "llama.h"
@@ -146,7 +146,7 @@ static void attend(const step *s, const model_layer *layer)
                .size = sizeof at, .q = s->qkv, .k = layer->k, .v = layer->v, .o = s->o, .workspace = s->attention_workspace,
                .lengths_q = on_device(s, s->host.fresh), .lengths_kv = on_device(s, s->host.lengths),
                .page_table = on_device(s, s->host.table), .append = &append,
-               .launch = PTXPACK_LAUNCH_OVERLAP};
+               .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_KV};
     try_pack(&s->m->device, ptxpack_attention_launch(s->attention, &at, s->m->device.stream));
 }
 

@@ -22,7 +22,7 @@ EXPERTS_RESIDUAL = 1  # an option of ptxpack_experts_combine_desc
 QUANTISE_POWERS, QUANTISE_BLOCKS = 1, 2  # options of ptxpack_quantise_desc
 NORM_RESIDUAL, NORM_ONE_PLUS_WEIGHT = 1, 2  # options of ptxpack_norm_desc
 SAMPLING_F32 = 1  # an option of ptxpack_sampling_desc
-LAUNCH_OVERLAP = 1  # a bit of `launch` of what comes with a launch
+LAUNCH_OVERLAP, LAUNCH_CONSTANT_KV = 1, 4  # bits of `launch` of what comes with a launch
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
 

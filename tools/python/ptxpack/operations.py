@@ -7,7 +7,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
-from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_OVERLAP, MASK_BITS, Q8_0, SINKS, UNNORMALIZED,
+from .library import (ALIBI, ArgumentError, BF16, BIAS, DESCALES_HEAD, DESCALES_TENSOR, E4M3, F16, INT8, LAUNCH_CONSTANT_KV, LAUNCH_OVERLAP, MASK_BITS, Q8_0, SINKS, UNNORMALIZED,
                       Unsupported, VALUES_IN_KEYS, _AttentionBuffers, _lock)
 from .device import _device
 from .arrays import _Event, _ITEM_BYTES, _View, _dense, _is_compact
@@ -349,7 +349,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
               q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
               max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
-              cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, sinks: Any = None,
+              cache_batch_idx: Any = None, leftpad_k: Any = None, split_rows: int = 0, overlap: bool = False, constant_kv: bool = False, sinks: Any = None,
               alibi_slopes: Any = None, attention_chunk: int = 0, score_mod: Optional[str] = None, mask_mod: Optional[str] = None,
               aux: Sequence[Any] = (), kv_dtype: Optional[str] = None, bias: Any = None, mask_bits: Any = None, mask_keys: Any = 0,
               block_mask: Any = None, block_size: Any = 128, normalized: bool = True, _append: Optional[_Append] = None,
@@ -402,6 +402,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
              reads or writes arrays: the same result, a few microseconds earlier.  Kernels of ptxpack, of PyTorch and most
              others may come before; PTXPACK_LAUNCH_OVERLAP in loader.h states what must not.  Without effect below sm_90, and
              where the chosen kernel cannot
+    constant_kv  with overlap, the caller's word that no kernel that may still run writes k, v, lengths, starts or page_table, but
+             for an append in this call: few query rows then look for their keys and load them before that wait
 
     Sequences with lengths of their own, under the names of flash-attn.  The arrays are int32 on the device, and are read by the
     kernel: nothing waits for them, and one captured graph serves a decoding loop.  A mask goes by each sequence's own lengths.
@@ -473,7 +475,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     first = None if _append is None else _append.addresses()
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses, None if first is None else ctypes.addressof(first),
-                                LAUNCH_OVERLAP if overlap else 0, 0, *of_heads, of_hooks, bias_at, bits_at, *lists.addresses)
+                                (LAUNCH_OVERLAP if overlap else 0) | (LAUNCH_CONSTANT_KV if constant_kv else 0), 0, *of_heads, of_hooks, bias_at, bits_at, *lists.addresses)
     made = ((o, out is not None),) + (((logs, lse is not None),) if want_lse else ())
 
     def launched() -> Any:
