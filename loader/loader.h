@@ -188,7 +188,7 @@ PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
  * is accepted and the launch is a normal one.
  *
  * PTXPACK_LAUNCH_CONSTANT_B, of a matrix product and with the bit above: the caller's word that no kernel that may still run writes
- * B, as of a model's weights.  Then parts of B may be read before the kernel before has ended: the memory is busy meanwhile. */
+ * B (and with norm_a norm_w), as of a model's weights.  Then parts of them may be read before the kernel before has ended: the memory is busy meanwhile. */
 enum { PTXPACK_LAUNCH_OVERLAP = 1, PTXPACK_LAUNCH_CONSTANT_B = 2 };
 
 /* Enqueue the kernel on `stream` (NULL: the default stream).  `grid` counts blocks, and `arguments` points to
