@@ -1,7 +1,7 @@
 /* gemm.c - D = activation(alpha A B + beta C + bias) against the double-precision reference.
  *
  * Cases    element types x orders of A and B x sizes, each with compact and with gapped lines and with some of
- *          the epilogues in turn; A and B of e4m3 with each kind of scales; pathological data for some of them; each
+ *          the epilogues in turn; A and B of e4m3 with each kind of scales; RMSNorm(A); pathological data for some of them; each
  *          case on every row that runs here.
  * Passes   Some rows are compared: all of them up to a limit, else a random sample.  Every element of them is
  *          the rounding of a number within the reference's error (host/gemm/reference.h), and infinities and
@@ -19,7 +19,8 @@ enum {
     POISON = 0xff,
     BIAS = GEMM_MATRICES,
     SCALES, /* of A, of B */
-    REGIONS = SCALES + 2
+    NORM_W = SCALES + 2,
+    REGIONS
 };
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
@@ -94,6 +95,14 @@ static void fill_scales(problem *p, random_state *random, int matrix)
         scales[i] *= random_below(random, 4) == 0 ? -1.0f : 1.0f;
 }
 
+/* Products of huge weights would be beyond f32, where the sums are. */
+static void fill_weights(const gemm_case *a, random_state *random, problem *p)
+{
+    gemm_case like = *a;
+    like.kind = a->kind == EQUAL || a->kind == ZEROS ? a->kind : NORMAL;
+    fill_line(&like, random, p->desc.dtype, p->host[NORM_W] + CHECK_GUARD, p->desc.k);
+}
+
 static void fill_data(const check *c, const gemm_case *a, problem *p)
 {
     random_state random = random_start(c->seed + gemm_case_number(a));
@@ -105,12 +114,15 @@ static void fill_data(const check *c, const gemm_case *a, problem *p)
                               p->geometry.matrix[i].length);
     if (p->bytes[BIAS] > 0)
         fill_line(a, &random, p->desc.dtype, p->host[BIAS] + CHECK_GUARD, p->desc.n);
+    if (p->bytes[NORM_W] > 0)
+        fill_weights(a, &random, p);
     fill_scales(p, &random, GEMM_A);
     fill_scales(p, &random, GEMM_B);
     p->inputs = (gemm_inputs){.a = p->host[GEMM_A] + CHECK_GUARD,
                               .b = p->host[GEMM_B] + CHECK_GUARD,
                               .c = p->host[GEMM_C] + CHECK_GUARD,
                               .bias = p->host[BIAS] + CHECK_GUARD,
+                              .norm_w = p->host[NORM_W] + CHECK_GUARD,
                               .alpha = gemm_case_epilogue(a)->alpha,
                               .beta = gemm_case_epilogue(a)->beta,
                               .scale_a = scales_of(p, GEMM_A),
@@ -146,6 +158,7 @@ static size_t region_bytes(const gemm_case *a, const problem *p, int region)
 {
     const bool plain = p->desc.scales == PTXPACK_SCALES_TENSOR && a->layout == 0;
     return region == BIAS                       ? p->geometry.bias_bytes
+           : region == NORM_W                   ? p->geometry.norm_bytes
            : region == SCALES + GEMM_B && plain ? 0
            : region >= SCALES                   ? p->geometry.scale[region - SCALES].bytes
                                                 : p->geometry.matrix[region].bytes;
@@ -207,7 +220,8 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
                                     .bias = r->of[BIAS].address + CHECK_GUARD,
                                     .workspace = r->workspace.address,
                                     .scale_a = scale_address(p, r, GEMM_A),
-                                    .scale_b = scale_address(p, r, GEMM_B)};
+                                    .scale_b = scale_address(p, r, GEMM_B),
+                                    .norm_w = r->of[NORM_W].address + CHECK_GUARD};
     bool ok = p->in_place ? device_upload(&c->gpu, r->of[GEMM_D].address, p->host[GEMM_C], p->bytes[GEMM_D])
                           : device_try(&c->gpu,
                                        c->gpu.driver->cuMemsetD8Async(r->of[GEMM_D].address, POISON,

@@ -6,19 +6,21 @@
 static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny", "zeros", "not-finite"};
 
 static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
-/* Of A and B: 16 bits, or e4m3 with scales; or of B alone, after those. */
+/* Of A and B: 16 bits, or e4m3 with scales; or of B alone, after those; or RMSNorm(A). */
 static const struct operands {
     const char         *name;
     ptxpack_dtype       dtype, dtype_b;
     ptxpack_gemm_scales scales;
+    bool                norm;
 } operands[] = {
-    {"", (ptxpack_dtype)0, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
-    {" e4m3-tensor", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR},
-    {" e4m3-lines", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_LINES},
-    {" e4m3-blocks", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_BLOCKS},
-    {" b-tensor", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_TENSOR},
-    {" b-lines", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_LINES},
-    {" b-blocks", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS},
+    {"", (ptxpack_dtype)0, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR, false},
+    {" e4m3-tensor", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR, false},
+    {" e4m3-lines", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_LINES, false},
+    {" e4m3-blocks", PTXPACK_E4M3, (ptxpack_dtype)0, PTXPACK_SCALES_BLOCKS, false},
+    {" b-tensor", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_TENSOR, false},
+    {" b-lines", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_LINES, false},
+    {" b-blocks", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS, false},
+    {" norm", (ptxpack_dtype)0, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR, true},
 };
 static const char *const order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
 
@@ -37,7 +39,7 @@ static const struct size {
     {1, 304, 200, 1, true},       {9, 48, 4136, 1, true},      {30, 72, 2200, 1, true},
     {64, 80, 1096, 1, true},      {5, 208, 2112, 1, true},     {13, 72, 1088, 1, true},
     {27, 104, 2240, 1, true},     {6, 272, 1152, 1, true},     {14, 72, 2176, 1, true},
-    {29, 208, 1152, 1, true},
+    {29, 208, 1152, 1, true},     {7, 32, 6208, 1, true},
 };
 
 static const gemm_epilogue epilogues[] = {
@@ -53,12 +55,13 @@ static const gemm_epilogue epilogues[] = {
 enum {
     SIZES = sizeof sizes / sizeof sizes[0],
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
-    B_ALONE_SIZES = SIZES - 3,    /* from here on: for few rows of 16 bits and a B of e4m3 */
+    B_ALONE_SIZES = SIZES - 4,    /* from here on: for few rows of 16 bits, and a B of e4m3 or a norm */
     FEW_ROWS = B_ALONE_SIZES - 7, /* from here on: for the kernels of few rows */
     DTYPES = sizeof dtypes / sizeof dtypes[0],
     OPERANDS = sizeof operands / sizeof operands[0],
     ORDERS = 4,
     B_ALONE = 4 /* the first of operands */,
+    NORM = OPERANDS - 1,
     FP8_ORDER = 1 /* rc */,
     LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
 };
@@ -119,23 +122,33 @@ static bool in_brief_fp8(const check *c, const gemm_case *a)
            (m == 9 ? a->epilogue == 0 : (m == 260 || m == 64) && a->epilogue == 1);
 }
 
-/* Of a B of e4m3 alone for the emulated driver: scales of blocks that are not whole, parts of k. */
+/* Of a B of e4m3 alone, and of norms, for the emulated driver: scales of blocks that are not whole, parts of k. */
 static bool in_brief_b_alone(const check *c, const gemm_case *a)
 {
     if (a->kind != NORMAL)
         return !c->quick && sizes[a->size].m == 6 && a->epilogue == 0 && a->layout == 1 &&
-               a->operands == B_ALONE + (int)a->kind % 3 && a->dtype == (int)a->kind / 2 % DTYPES;
+               (a->operands == NORM || a->operands == B_ALONE + (int)a->kind % 3) &&
+               a->dtype == (int)a->kind / 2 % DTYPES;
     if (a->layout == 0) /* without an address of the matrix's scale */
         return a->operands == B_ALONE && a->epilogue == 0 && a->dtype == 0 && sizes[a->size].m == 14;
     return a->dtype == (a->size + a->epilogue + a->operands) % DTYPES &&
            (a->size + a->epilogue + a->operands) % (c->quick ? 5 : 3) == 0;
 }
 
+/* Of norms one of the other sizes, too: there each row of kernels.def has parts of k somewhere. */
+static bool is_taken_size(const gemm_case *a)
+{
+    const struct size *s = &sizes[a->size];
+    return a->operands == NORM      ? a->size >= B_ALONE_SIZES || s->m == 27
+           : a->operands >= B_ALONE ? a->size >= B_ALONE_SIZES && s->k % 128 == 0
+                                    : a->size < B_ALONE_SIZES;
+}
+
 /* The kernels of e4m3 have one order and an n that is a multiple of 8, and scales of blocks want a k. */
 static bool is_taken(const gemm_case *a)
 {
     const struct size *s = &sizes[a->size];
-    if ((a->operands >= B_ALONE) != (a->size >= B_ALONE_SIZES))
+    if (!is_taken_size(a))
         return false;
     return a->operands == 0 || (a->order == FP8_ORDER && s->n % 8 == 0 &&
                                 (s->k > 0 || operands[a->operands].scales != PTXPACK_SCALES_BLOCKS));
@@ -191,7 +204,9 @@ ptxpack_gemm_desc gemm_case_desc(const gemm_case *a)
                                 .activation = e->activation,
                                 .dtype_ab = operands[a->operands].dtype,
                                 .scales = operands[a->operands].scales,
-                                .dtype_b = operands[a->operands].dtype_b};
+                                .dtype_b = operands[a->operands].dtype_b,
+                                .norm_a = operands[a->operands].norm,
+                                .norm_eps = operands[a->operands].norm ? 0.25f : 0};
     const int64_t          unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_A));
     const int64_t          unit_b = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_B));
     d.stride_a = spread(a_column ? s->m : s->k, a->layout, 1, unit);
