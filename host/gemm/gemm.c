@@ -121,19 +121,19 @@ enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8, SCALE_KINDS = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    const bool     groups = gemm_is_of_groups(row);
-    const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
-    const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool     b_alone = gemm_takes_b_alone(row), norm = gemm_normalises(row);
-    const bool     rows = b_alone || norm || plan_method_of(row) == &gemm_rows ||
+    const bool groups = gemm_is_of_groups(row);
+    const bool gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
+    const bool swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const bool b_alone = gemm_takes_b_alone(row), norm = gemm_normalises(row);
+    const bool rows = b_alone || norm || plan_method_of(row) == &gemm_rows ||
                       plan_method_of(row) == &gemm_rows_tma;
-    const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
-    const unsigned taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
-    const bool     fit = plan_method_of(row) == &gemm_wgmma_fit;
-    const unsigned rest = groups ? (plain & 0x38) | 2
-                          : rows ? (plain & 0x3c) | 2
-                          : fit  ? (plain & 0x78) | 2
-                                 : taken;
+    const unsigned          plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned          taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
+    const bool              fit = plan_method_of(row) == &gemm_wgmma_fit;
+    const unsigned          rest = groups ? (plain & 0x38) | 2
+                                   : rows ? (plain & 0x3c) | 2
+                                   : fit  ? (plain & 0x78) | 2
+                                          : taken;
     const ptxpack_gemm_desc d = {.size = sizeof d,
                                  .dtype = dtype,
                                  .m = 1024,

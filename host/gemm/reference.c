@@ -319,8 +319,8 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
             multiply(scaled, k, b, k, sum, magnitude);
         for (int i = 0; i < count; i++)
             for (size_t c = panel * PANEL; c < n && c < (panel + 1) * PANEL; c++) {
-                estimate e = finish(r, &rows[i], norm[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL],
-                                    cut[i][c % PANEL]);
+                estimate e = finish(r, &rows[i], norm[i], (int64_t)c, sum[i][c % PANEL],
+                                    magnitude[i][c % PANEL], cut[i][c % PANEL]);
                 size_t   at = (first + (size_t)i) * columns + (swiglu ? panel / 2 * PANEL + c % PANEL : c);
                 if (swiglu && panel % 2 != 0) /* the gate is there already */
                     e = gated((estimate){job->value[at], job->error[at]}, e);

@@ -226,7 +226,7 @@ static ptxpack_status encode_weights(const plan_problem *problem, const rows_tma
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     ptxpack_tma_box          box = l->w;
-    ptxpack_status status = map_of(d, (const gemm_geometry *)problem->geometry, GEMM_A, &box);
+    ptxpack_status           status = map_of(d, (const gemm_geometry *)problem->geometry, GEMM_A, &box);
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
     box.global_dim[1] = 1;
@@ -314,11 +314,10 @@ static ptxpack_status address_norm(const plan_head *head, const void *buffers, v
                                    uint32_t grid[3])
 {
     ptxpack_status status = address(head, buffers, arguments, grid);
-    return status == PTXPACK_OK
-               ? ptxpack_tensor_map_replace(head->handle, norm_w_name,
-                                            ((const ptxpack_gemm_buffers *)buffers)->norm_w,
-                                            &((gemm_rows_norm_arguments *)arguments)->map_w)
-               : status;
+    return status == PTXPACK_OK ? ptxpack_tensor_map_replace(head->handle, norm_w_name,
+                                                             ((const ptxpack_gemm_buffers *)buffers)->norm_w,
+                                                             &((gemm_rows_norm_arguments *)arguments)->map_w)
+                                : status;
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);

@@ -117,8 +117,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         if (d->groups > 0)
             printf(", %d groups", (int)d->groups);
-        printf("%s%s%s%s%s\n", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
-               d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
+        printf("%s%s%s%s%s\n", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "",
+               d->has_bias ? ", bias" : "", d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
         if (s->a == NULL)
             printf("input     random, seed %llu\n", (unsigned long long)p->seed);

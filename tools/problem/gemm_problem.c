@@ -103,9 +103,9 @@ static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
         return REFUSE("--scale-a: A is %s, which has no scales", s->dtype);
     return parse_order(s, "order-a", s->order_a, &d->order_a) &&
            parse_order(s, "order-b",
-                       s->order_b != NULL         ? s->order_b
+                       s->order_b != NULL                                ? s->order_b
                        : fp8 || s->groups != NULL || !isnan(s->norm_eps) ? "column"
-                                                  : "row",
+                                                                         : "row",
                        &d->order_b);
 }
 

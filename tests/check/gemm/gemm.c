@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gemm_cases.h"
+#include "cases.h"
 #include "tools/problem/random.h"
 
 enum {

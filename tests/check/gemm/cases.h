@@ -1,7 +1,7 @@
-/* gemm_cases.h - the products that tests/check/gemm.c computes: element types x orders x sizes x epilogues x layouts x kinds of data. */
+/* cases.h - the products that gemm.c computes: element types x orders x sizes x epilogues x layouts x kinds of data. */
 #ifndef PTXPACK_CHECK_GEMM_CASES_H
 #define PTXPACK_CHECK_GEMM_CASES_H
-#include "check.h"
+#include "tests/check/check.h"
 #include "host/gemm/inspect.h"
 
 typedef enum data_kind { NORMAL, EQUAL, HUGE_VALUES, TINY, ZEROS, NOT_FINITE, KINDS } data_kind;
@@ -13,7 +13,7 @@ typedef struct gemm_epilogue {
     ptxpack_activation activation;
 } gemm_epilogue;
 
-/* Indices of the tables in gemm_cases.c. */
+/* Indices of the tables in cases.c. */
 typedef struct gemm_case {
     int       dtype, operands, order, size, epilogue, layout;
     data_kind kind;

@@ -1,5 +1,5 @@
-/* gemm_cases.c - the products that tests/check/gemm.c computes. */
-#include "gemm_cases.h"
+/* cases.c - the products that gemm.c computes. */
+#include "cases.h"
 
 #include <stdio.h>
 
@@ -187,28 +187,28 @@ static int64_t spread(int64_t length, int layout, int64_t gap, int64_t unit)
 
 ptxpack_gemm_desc gemm_case_desc(const gemm_case *a)
 {
-    const struct size     *s = &sizes[a->size];
+    const struct size   *s = &sizes[a->size];
     const gemm_epilogue *e = &epilogues[a->epilogue];
-    bool                   a_column = a->order / 2 != 0, b_column = a->order % 2 != 0;
-    int64_t                a_lines = a_column ? s->k : s->m, b_lines = b_column ? s->n : s->k;
-    ptxpack_gemm_desc      d = {.size = sizeof d,
-                                .dtype = dtypes[a->dtype],
-                                .m = s->m,
-                                .n = s->n,
-                                .k = s->k,
-                                .batch = s->batch,
-                                .order_a = a_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-                                .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-                                .has_c = e->has_c,
-                                .has_bias = e->has_bias,
-                                .activation = e->activation,
-                                .dtype_ab = operands[a->operands].dtype,
-                                .scales = operands[a->operands].scales,
-                                .dtype_b = operands[a->operands].dtype_b,
-                                .norm_a = operands[a->operands].norm,
-                                .norm_eps = operands[a->operands].norm ? 0.25f : 0};
-    const int64_t          unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_A));
-    const int64_t          unit_b = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_B));
+    bool                 a_column = a->order / 2 != 0, b_column = a->order % 2 != 0;
+    int64_t              a_lines = a_column ? s->k : s->m, b_lines = b_column ? s->n : s->k;
+    ptxpack_gemm_desc    d = {.size = sizeof d,
+                              .dtype = dtypes[a->dtype],
+                              .m = s->m,
+                              .n = s->n,
+                              .k = s->k,
+                              .batch = s->batch,
+                              .order_a = a_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                              .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                              .has_c = e->has_c,
+                              .has_bias = e->has_bias,
+                              .activation = e->activation,
+                              .dtype_ab = operands[a->operands].dtype,
+                              .scales = operands[a->operands].scales,
+                              .dtype_b = operands[a->operands].dtype_b,
+                              .norm_a = operands[a->operands].norm,
+                              .norm_eps = operands[a->operands].norm ? 0.25f : 0};
+    const int64_t        unit = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_A));
+    const int64_t        unit_b = 16 / (int64_t)ptxpack_dtype_bytes(gemm_type(&d, GEMM_B));
     d.stride_a = spread(a_column ? s->m : s->k, a->layout, 1, unit);
     d.stride_b = spread(b_column ? s->k : s->n, a->layout, 3, unit_b);
     d.stride_d = spread(gemm_columns(&d), a->layout, 2, 8);
