@@ -29,11 +29,11 @@ typedef struct gemm_settings {
         {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                         \
         {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"},         \
         {"order-b", OPTION_TEXT, &(s)->order_b,                                                                \
-         "row|column  the order of B in memory (default row; e4m3, groups: column)"},                          \
+         "row|column  the order of B in memory (default row; e4m3, groups, norm: column)"},                    \
         {"groups", OPTION_TEXT, &(s)->groups,                                                                  \
          "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},                    \
         {"norm-a", OPTION_REAL, &(s)->norm_eps,                                                                \
-         "EPS  RMSNorm(A) with random weights in the place of A, of at most 32 rows"},                         \
+         "EPS  RMSNorm(A), its weights random, in the place of A, of at most 32 rows"},                        \
         {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},          \
         {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows or of groups"}, \
     {                                                                                                          \
