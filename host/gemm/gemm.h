@@ -80,7 +80,7 @@ typedef struct ptxpack_gemm_desc {
      * column-major B, an n that is a multiple of 8, and a k that is one of 128, above 0; with groups any number of rows, an n that
      * is a multiple of 8, and a k that is one of 16. */
     ptxpack_dtype dtype_b;
-    /* RMSNorm(A) takes A's place, as norm.h has it, with the weights ptxpack_gemm_buffers.norm_w:
+    /* RMSNorm(A) takes A's place, as norm.h has it without options, with the weights ptxpack_gemm_buffers.norm_w:
      *   D = activation(alpha r (A w) B + beta C + bias),   r[i] = 1 / sqrt(sum over j of A[i][j]^2 / k + norm_eps)
      * (A w)[i][j] = A[i][j] norm_w[j] is rounded to dtype; the factor r of a row is computed in f32 and applied to the sums in f32,
      * so that what norm.h rounds once is rounded once here, too, in another place: of f16 A w must be in its range.  A sum of
