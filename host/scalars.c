@@ -46,6 +46,14 @@ double reference_log(double x)
     return (double)exponent * 0x1.62e42fefa39efp-1 + 2 * z * sum;
 }
 
+double reference_root(double x) /* Newton's steps from above */
+{
+    double root = x > 1 ? x : 1, next;
+    while ((next = (root + x / root) / 2) < root)
+        root = next;
+    return root;
+}
+
 uint16_t reference_round(ptxpack_dtype type, double value)
 {
     float    nearest = (float)value;

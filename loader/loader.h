@@ -188,7 +188,8 @@ PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
  * is accepted and the launch is a normal one.
  *
  * PTXPACK_LAUNCH_CONSTANT_B, of a matrix product and with the bit above: the caller's word that no kernel that may still run writes
- * B, as of a model's weights.  Then parts of B may be read before the kernel before has ended: the memory is busy meanwhile.
+ * B, nor norm_w, as of a model's weights.  Then parts of them may be read before the kernel before has ended: the memory is busy
+ * meanwhile.
  *
  * PTXPACK_LAUNCH_CONSTANT_KV, of an attention or an append and with the first bit: the same word about k and v, lengths, starts, row maps,
  * left pads, page tables, descales, and the tables of sines, as of a cache while a model decodes; but not about the rows that the

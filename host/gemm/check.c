@@ -1,6 +1,8 @@
 /* check.c - every check of a GEMM's descriptor and of the addresses of a launch. */
 #include "check.h"
 
+#include <math.h>
+
 enum {
     PAIRED = 16,   /* columns */
     ELEMENT = 2,   /* bytes */
@@ -51,6 +53,24 @@ static ptxpack_status check_groups(const ptxpack_gemm_desc *d, char *line)
     return PTXPACK_OK;
 }
 
+/* What a product is whose A is normalised. */
+static ptxpack_status check_norm(const ptxpack_gemm_desc *d, char *line)
+{
+    if (!d->norm_a)
+        return d->norm_eps == 0 ? PTXPACK_OK
+                                : REFUSE("norm_eps is %g, and there is no norm_a", (double)d->norm_eps);
+    if (!(d->norm_eps > 0) || isinf(d->norm_eps))
+        return REFUSE("norm_eps is %g; it must be positive", (double)d->norm_eps);
+    if (d->groups > 0 || d->batch > 1)
+        return d->groups > 0 ? REFUSE("norm_a: groups of rows take A as it is")
+                             : REFUSE("norm_a: batch is %d, not 1", (int)d->batch);
+    if (d->order_a != PTXPACK_ROW_MAJOR)
+        return REFUSE("norm_a: order_a: rows of a row-major A are normalised");
+    if (gemm_type(d, GEMM_A) != d->dtype)
+        return REFUSE("norm_a: dtype_ab: an A of dtype is normalised");
+    return d->k > 0 ? PTXPACK_OK : REFUSE("norm_a: k is 0, and there is nothing to normalise");
+}
+
 static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
 {
     if (d == NULL)
@@ -72,7 +92,8 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
         return d->has_c ? REFUSE("has_c: there is no C with SwiGLU")
                         : REFUSE("n is %d, with SwiGLU no multiple of %d", (int)d->n, PAIRED);
     ptxpack_status status = check_operand_type(d, line);
-    return status == PTXPACK_OK ? check_groups(d, line) : status;
+    status = status == PTXPACK_OK ? check_groups(d, line) : status;
+    return status == PTXPACK_OK ? check_norm(d, line) : status;
 }
 
 /* A matrix as lines, with the strides of the descriptor. */
@@ -205,6 +226,8 @@ ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry
     *out = (gemm_geometry){.batch = desc->batch > 0 ? desc->batch : 1, .groups = desc->groups};
     if (desc->has_bias)
         out->bias_bytes = (uint64_t)desc->n * ELEMENT * (desc->groups > 0 ? (uint64_t)desc->groups : 1);
+    if (desc->norm_a)
+        out->norm_bytes = (uint64_t)desc->k * ELEMENT;
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++)
         if (i != GEMM_C || desc->has_c)
             status = resolve_matrix(desc, gemm_matrices(out, i), i, &out->matrix[i], line);
@@ -255,7 +278,7 @@ static range range_of_scale(const char *name, uint64_t address, const gemm_scale
 ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_gemm_buffers *b,
                                           char line[PLAN_LINE])
 {
-    enum { D = 7, RANGES = 8, START = sizeof(int32_t) };
+    enum { D = 8, RANGES = 9, START = sizeof(int32_t) };
     if (b == NULL)
         return REFUSE("buffers is NULL");
     if (b->size != sizeof *b)
@@ -268,6 +291,7 @@ ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_
         range_of_scale("scale_a", b->scale_a, &g->scale[GEMM_A]),
         range_of_scale("scale_b", b->scale_b, &g->scale[GEMM_B]),
         {"group_starts", b->group_starts, g->groups > 0 ? START * ((uint64_t)g->groups + 1) : 0, START},
+        {"norm_w", b->norm_w, g->norm_bytes, ALIGNMENT},
         {"d", b->d, g->matrix[GEMM_D].bytes, ALIGNMENT},
     };
     for (int i = 0; i < RANGES; i++) {

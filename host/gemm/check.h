@@ -35,6 +35,7 @@ typedef struct gemm_geometry {
     int32_t     batch;                 /* 1 or more; with groups 1 */
     int32_t     groups;                /* matrices of B, each for rows of its own; 0: there are no groups */
     uint64_t    bias_bytes;            /* 0: there is none */
+    uint64_t    norm_bytes;            /* of the weights of A's norm; 0: there is none */
 } gemm_geometry;
 
 /* How many matrices of A, B or D there are, unless they are one for all. */

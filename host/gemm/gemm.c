@@ -50,28 +50,32 @@ bool gemm_is_of_groups(const ptxpack_variant *row)
     return method == &gemm_wgmma_groups || method == &gemm_mma_groups || method == &gemm_rows_groups;
 }
 
+bool gemm_normalises(const ptxpack_variant *row) { return plan_method_of(row) == &gemm_rows_norm; }
+
 bool gemm_takes_b_alone(const ptxpack_variant *row)
 {
     const plan_method *method = plan_method_of(row);
-    return method == &gemm_rows_e4m3 || method == &gemm_rows_groups;
+    return method == &gemm_rows_e4m3 || method == &gemm_rows_groups ||
+           (method == &gemm_rows_norm && ptxpack_variant_parameter(row, "B_E4M3", 0) != 0);
 }
 
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
     return plan_row_takes(row, gemm_type(d, GEMM_A)) && gemm_is_of_groups(row) == (d->groups > 0) &&
-           gemm_takes_b_alone(row) == gemm_b_alone(d);
+           gemm_takes_b_alone(row) == gemm_b_alone(d) && gemm_normalises(row) == d->norm_a;
 }
 
 static void describe(const void *desc, char *text, size_t size)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)desc;
     const ptxpack_dtype      of_b = gemm_type(d, GEMM_B);
-    snprintf(text, size, "dtype %s%s%s%s", ptxpack_dtype_name(d->dtype),
+    snprintf(text, size, "dtype %s%s%s%s%s", ptxpack_dtype_name(d->dtype),
              of_b == d->dtype  ? ""
              : gemm_b_alone(d) ? ", dtype_b "
                                : ", dtype_ab ",
-             of_b == d->dtype ? "" : ptxpack_dtype_name(of_b), d->groups > 0 ? ", groups" : "");
+             of_b == d->dtype ? "" : ptxpack_dtype_name(of_b), d->groups > 0 ? ", groups" : "",
+             d->norm_a ? ", norm_a" : "");
 }
 
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
@@ -118,18 +122,19 @@ enum { PLAIN_BUILDS = 128, SWIGLU_BUILDS = 8, SCALE_KINDS = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *out,
                   char *name, size_t size)
 {
-    const bool     groups = gemm_is_of_groups(row);
-    const bool     gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
-    const bool     swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
-    const bool     b_alone = gemm_takes_b_alone(row);
-    const bool     rows = b_alone || plan_method_of(row) == &gemm_rows || plan_method_of(row) == &gemm_rows_tma;
-    const unsigned plain = index >= PLAIN_BUILDS ? index & 3 : index;
-    const unsigned taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
-    const bool     fit = plan_method_of(row) == &gemm_wgmma_fit;
-    const unsigned rest = groups ? (plain & 0x38) | 2
-                          : rows ? (plain & 0x3c) | 2
-                          : fit  ? (plain & 0x78) | 2
-                                 : taken;
+    const bool groups = gemm_is_of_groups(row);
+    const bool gates = ptxpack_variant_parameter(row, "WARPGROUPS", 0) == 0 || gemm_wgmma_gates(row);
+    const bool swiglu = index >= PLAIN_BUILDS && gates, bias = (index & (swiglu ? 4 : 8)) != 0;
+    const bool b_alone = gemm_takes_b_alone(row), norm = gemm_normalises(row);
+    const bool rows = b_alone || norm || plan_method_of(row) == &gemm_rows ||
+                      plan_method_of(row) == &gemm_rows_tma;
+    const unsigned          plain = index >= PLAIN_BUILDS ? index & 3 : index;
+    const unsigned          taken = plan_method_of(row) == &gemm_wgmma_parts ? plain & ~4U : plain; /* no C */
+    const bool              fit = plan_method_of(row) == &gemm_wgmma_fit;
+    const unsigned          rest = groups ? (plain & 0x38) | 2
+                                   : rows ? (plain & 0x3c) | 2
+                                   : fit  ? (plain & 0x78) | 2
+                                          : taken;
     const ptxpack_gemm_desc d = {.size = sizeof d,
                                  .dtype = dtype,
                                  .m = 1024,
@@ -146,7 +151,9 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                                       : (ptxpack_activation)(rest >> 4 & 3),
                                  .scales = (ptxpack_gemm_scales)(b_alone ? index % 4 % SCALE_KINDS : 0),
                                  .groups = groups ? 8 : 0,
-                                 .dtype_b = b_alone ? PTXPACK_E4M3 : (ptxpack_dtype)0};
+                                 .dtype_b = b_alone ? PTXPACK_E4M3 : (ptxpack_dtype)0,
+                                 .norm_a = norm,
+                                 .norm_eps = norm ? 1e-5f : 0};
     if (dtype == PTXPACK_E4M3) {
         build_fp8(row, index, (ptxpack_gemm_desc *)out, name, size);
         return;
@@ -165,27 +172,28 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     *(ptxpack_gemm_desc *)out = d;
 }
 
-/* It ended before `dtype_ab`, and before `groups` and `dtype_b`. */
+/* It ended before `dtype_ab`, before `groups` and `dtype_b`, and before `norm_a`. */
 const plan_struct gemm_desc_struct = {
     .name = "desc",
     .type = "ptxpack_gemm_desc",
     .size = sizeof(ptxpack_gemm_desc),
-    .older = {offsetof(ptxpack_gemm_desc, dtype_ab), offsetof(ptxpack_gemm_desc, groups)},
+    .older = {offsetof(ptxpack_gemm_desc, dtype_ab), offsetof(ptxpack_gemm_desc, groups),
+              offsetof(ptxpack_gemm_desc, norm_a)},
 };
-/* What comes with a launch; it ended before `launch`, before the scales, and before `group_starts`. */
+/* What comes with a launch; it ended before `launch`, before the scales, before `group_starts`, and before `norm_w`. */
 static const plan_struct buffers_struct = {
     .name = "buffers",
     .type = "ptxpack_gemm_buffers",
     .size = sizeof(ptxpack_gemm_buffers),
     .older = {offsetof(ptxpack_gemm_buffers, launch), offsetof(ptxpack_gemm_buffers, scale_a),
-              offsetof(ptxpack_gemm_buffers, group_starts)},
+              offsetof(ptxpack_gemm_buffers, group_starts), offsetof(ptxpack_gemm_buffers, norm_w)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
     .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
 };
 static const plan_method *const methods[] = {&gemm_rows_tma,   &gemm_rows,         &gemm_wgmma,
                                              &gemm_wgmma_fit,  &gemm_wgmma_parts,  &gemm_wgmma_fp8,
                                              &gemm_rows_e4m3,  &gemm_wgmma_groups, &gemm_mma,
-                                             &gemm_mma_groups, &gemm_rows_groups};
+                                             &gemm_mma_groups, &gemm_rows_groups,  &gemm_rows_norm};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");

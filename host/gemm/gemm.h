@@ -7,6 +7,7 @@
  * (from sm_75 on), and for few rows of one row-major A and a column-major B, n and k multiples of 8, ptx/gemm/rows_tma.ptx (sm_90,
  * up to 32, k a multiple of 64) and ptx/gemm/rows.ptx (from sm_75 on, up to 64), which read B once and may want a workspace; A and B of
  * e4m3 are multiplied by ptx/gemm/wgmma_fp8.ptx (sm_90a), few rows of 16 bits and a B of e4m3 by ptx/gemm/rows_e4m3.ptx (sm_90),
+ * few rows with their RMSNorm by ptx/gemm/rows_norm.ptx (sm_90),
  * and the products of groups of rows by ptx/gemm/wgmma_groups.ptx (sm_90a) and ptx/gemm/mma_groups.ptx (from sm_75 on), with a B of e4m3
  * by ptx/gemm/rows_groups_e4m3.ptx (from sm_80 on), which is for few rows a group and takes any number.  C11 and C++; this header
  * needs no CUDA header. */
@@ -79,6 +80,14 @@ typedef struct ptxpack_gemm_desc {
      * column-major B, an n that is a multiple of 8, and a k that is one of 128, above 0; with groups any number of rows, an n that
      * is a multiple of 8, and a k that is one of 16. */
     ptxpack_dtype dtype_b;
+    /* RMSNorm(A) takes A's place, as norm.h has it without options, with the weights ptxpack_gemm_buffers.norm_w:
+     *   D = activation(alpha r (A w) B + beta C + bias),   r[i] = 1 / sqrt(sum over j of A[i][j]^2 / k + norm_eps)
+     * (A w)[i][j] = A[i][j] norm_w[j] is rounded to dtype; the factor r of a row is computed in f32 and applied to the sums in f32,
+     * so that what norm.h rounds once is rounded once here, too, in another place: of f16 A w must be in its range.  A sum of
+     * squares beyond f32 makes r 0.  It needs up to 32 rows of one row-major A, a column-major B of dtype or dtype_b, an n that is
+     * a multiple of 8, and a k that is one of 64 (of dtype_b 128), above 0. */
+    bool  norm_a;
+    float norm_eps; /* with norm_a: > 0; otherwise 0 */
 } ptxpack_gemm_desc;
 enum { PTXPACK_GEMM_GROUPS = 1 << 20 };
 
@@ -104,6 +113,8 @@ typedef struct ptxpack_gemm_buffers {
      * the device, so that a captured graph that is replayed takes the starts of then.  Rows of A from the last start on mean
      * nothing, and those of D are not written. */
     uint64_t group_starts;
+    /* With norm_a: the device address of k weights of dtype, a multiple of 16. */
+    uint64_t norm_w;
 } ptxpack_gemm_buffers;
 
 /* Check `desc`, choose the kernel, compile it or find its machine code, and load it.  *plan belongs to the

@@ -1,8 +1,8 @@
 /* op.h - private: GEMM as an operation of the spine, and what its methods share.
  *
  * mma.c has the methods of the rows of ptx/gemm/mma.ptx and mma_groups.ptx, wgmma.c those of ptx/gemm/wgmma.ptx,
- * wgmma_parts.ptx, wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, rows_e4m3.ptx and rows.ptx,
- * which come first: for few rows.  rows_groups.c has that of rows_groups_e4m3.ptx, for groups of rows with a B of e4m3. */
+ * wgmma_parts.ptx, wgmma_fp8.ptx and wgmma_groups.ptx, and rows_tma.c and rows.c those of ptx/gemm/rows_tma.ptx, rows_norm.ptx, rows_e4m3.ptx
+ * and rows.ptx, which come first: for few rows.  rows_groups.c has that of rows_groups_e4m3.ptx, for groups of rows with a B of e4m3. */
 #ifndef PTXPACK_GEMM_OP_H
 #define PTXPACK_GEMM_OP_H
 #include "check.h"
@@ -20,6 +20,7 @@ typedef union gemm_arguments {
     gemm_wgmma_groups_arguments wgmma_groups;
     gemm_rows_arguments         rows;
     gemm_rows_tma_arguments     rows_tma;
+    gemm_rows_norm_arguments    rows_norm;
     gemm_rows_e4m3_arguments    rows_e4m3;
     gemm_rows_groups_arguments  rows_groups;
 } gemm_arguments;
@@ -32,7 +33,7 @@ struct ptxpack_gemm_plan {
 
 extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
 extern const plan_method gemm_mma, gemm_wgmma, gemm_wgmma_fit, gemm_wgmma_parts, gemm_wgmma_fp8, gemm_rows,
-    gemm_rows_tma, gemm_rows_e4m3;
+    gemm_rows_tma, gemm_rows_norm, gemm_rows_e4m3;
 extern const plan_method gemm_mma_groups, gemm_wgmma_groups,
     gemm_rows_groups; /* of products of groups of rows */
 extern const plan_struct gemm_desc_struct;
@@ -68,8 +69,9 @@ ptxpack_status   gemm_rows_derive(const ptxpack_variant *row, void *out);
 double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height);
 double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height);
 
-/* Whether a row is of one of the methods of groups; whether it takes an A of 16 bits and a B of e4m3. */
+/* Whether a row is of one of the methods of groups; whether it normalises A; whether it takes an A of 16 bits and a B of e4m3. */
 bool gemm_is_of_groups(const ptxpack_variant *row);
+bool gemm_normalises(const ptxpack_variant *row);
 bool gemm_takes_b_alone(const ptxpack_variant *row);
 
 /* Whether a row of ptx/gemm/wgmma.ptx has SwiGLU: 128 columns of the tile are 64 of D, a box, and one block sums them. */

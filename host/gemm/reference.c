@@ -3,6 +3,7 @@
  * B is kept as floats (exact) in panels of eight columns; the inner loop is four rows of A times a panel. */
 #include "reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,14 +153,16 @@ static estimate activate(ptxpack_activation activation, estimate x)
     return x;
 }
 
-/* `cut` is what tensor cores may have cut off. */
-static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t column, double sum,
+/* `norm` is the factor of the row; `cut` is what tensor cores may have cut off. */
+static estimate finish(const gemm_reference *r, const gemm_row *row, double norm, int64_t column, double sum,
                        double magnitude, double cut)
 {
     const ptxpack_gemm_desc *d = &r->desc;
-    double factor = r->inputs.alpha * column_scale(r, b_of(r, row), column), product = factor * sum;
-    double terms = fabs(factor) * magnitude, value = product;
-    double error = fabs(factor) * cut + terms * ((double)d->k / 4 + 2) * 0x1p-23;
+    double factor = r->inputs.alpha * norm * column_scale(r, b_of(r, row), column), product = factor * sum;
+    double terms = fabs(factor) * magnitude, value = product, lost = ((double)d->k / 4 + 2) * 0x1p-23;
+    double error = fabs(factor) * cut + terms * lost;
+    if (d->norm_a)
+        error += fabs(product) * (lost / 2 + 0x1p-22);
     if (d->has_c) {
         double c = r->inputs.beta * (double)ptxpack_element(d->dtype, r->inputs.c,
                                                             place_of(&r->geometry.matrix[GEMM_C], false,
@@ -250,11 +253,24 @@ typedef struct row_job {
     atomic_bool           no_memory;
 } row_job;
 
-/* A of GROUP rows, with its scales; a short group repeats its last row. */
-static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, double *a)
+/* Of k elements of a row, which become A w, rounded: the factor that its sums are multiplied by. */
+static double normalise(const gemm_reference *r, double *a)
+{
+    const ptxpack_dtype type = r->desc.dtype;
+    double              squares = 0;
+    for (int32_t j = 0; j < r->desc.k; j++) {
+        squares += a[j] * a[j];
+        a[j] *= (double)ptxpack_element(type, r->inputs.norm_w, (size_t)j);
+        a[j] = (double)ptxpack_to_float(type, reference_round(type, a[j]));
+    }
+    return squares > FLT_MAX ? 0 : 1 / reference_root(squares / r->desc.k + (double)r->desc.norm_eps);
+}
+
+/* A of GROUP rows, with its scales, and the factors of a norm; a short group repeats its last row. */
+static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, double *a, double norm[GROUP])
 {
     const size_t k = (size_t)r->desc.k;
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < GROUP; i++) {
         for (size_t j = 0; j < k; j++) {
             const gemm_row *row = &rows[i < count ? i : count - 1];
             a[(size_t)i * k + j] = ptxpack_element(gemm_type(&r->desc, GEMM_A), r->inputs.a,
@@ -263,6 +279,8 @@ static void take_rows(const gemm_reference *r, const gemm_row *rows, int count, 
                                                             row->row, (int64_t)j)) *
                                    row_scale(r, row->batch, row->row, (int64_t)j / PTXPACK_SCALE_BLOCK);
         }
+        norm[i] = r->desc.norm_a ? normalise(r, a + (size_t)i * k) : 1;
+    }
 }
 
 /* The same times the scales of B's blocks from `column` on. */
@@ -289,7 +307,8 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     size_t                columns = (size_t)gemm_columns(&r->desc);
     bool                  swiglu = r->desc.activation == PTXPACK_ACTIVATION_SWIGLU;
     size_t                matrix = (size_t)b_of(r, rows);
-    take_rows(r, rows, count, a);
+    double                norm[GROUP];
+    take_rows(r, rows, count, a, norm);
     for (size_t panel = 0; panel < r->panels; panel++) {
         panel_sum     sum[GROUP], magnitude[GROUP], cut[GROUP] = {{0}};
         const double *scaled = scale_rows(r, b_of(r, rows), (int64_t)(panel * PANEL), a, a + GROUP * k);
@@ -300,8 +319,8 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
             multiply(scaled, k, b, k, sum, magnitude);
         for (int i = 0; i < count; i++)
             for (size_t c = panel * PANEL; c < n && c < (panel + 1) * PANEL; c++) {
-                estimate e = finish(r, &rows[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL],
-                                    cut[i][c % PANEL]);
+                estimate e = finish(r, &rows[i], norm[i], (int64_t)c, sum[i][c % PANEL],
+                                    magnitude[i][c % PANEL], cut[i][c % PANEL]);
                 size_t   at = (first + (size_t)i) * columns + (swiglu ? panel / 2 * PANEL + c % PANEL : c);
                 if (swiglu && panel % 2 != 0) /* the gate is there already */
                     e = gated((estimate){job->value[at], job->error[at]}, e);

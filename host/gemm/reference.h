@@ -9,10 +9,11 @@
 
 typedef struct gemm_reference gemm_reference;
 
-/* Host memory with the strides of the descriptor; c, bias and scales are read only if the descriptor has them.  A scale of a
+/* Host memory with the strides of the descriptor; c, bias, norm_w and scales are read only if the descriptor
+ * has them.  A scale of a
  * tensor may be NULL. */
 typedef struct gemm_inputs {
-    const void    *a, *b, *c, *bias;
+    const void    *a, *b, *c, *bias, *norm_w;
     float          alpha, beta;
     const float   *scale_a, *scale_b;
     const int32_t *group_starts; /* with groups: as gemm.h has them */
@@ -36,6 +37,7 @@ void           gemm_reference_close(gemm_reference *reference); /* NULL is allow
  *         k/4 + 2 times 2^-23 of the sum of |a b|.  The epilogue rounds a few times, 2^-22 of all its terms.
  *         Of e4m3 they cut off more: in each step of 32 k the sum so far and 32 products lose less than 2^-13 of the
  *         largest of them each, and so does their sum.  After 128 k the next sum begins from 0.
+ *         The factor of a row with norm_a has half of a sum's error, of its squares, and 2^-22 of itself.
  *         An activation multiplies that by its greatest slope; GELU adds the error of tanh.approx, 2^-11 of it.
  *
  *   PTXPACK_E_MEMORY */

@@ -1,5 +1,5 @@
-/* rows_tma.c - the methods of the rows of ptx/gemm/rows_tma.ptx and, for a B of e4m3, of ptx/gemm/rows_e4m3.ptx: products of few
- * rows, where TMA brings B from memory once. */
+/* rows_tma.c - the methods of the rows of ptx/gemm/rows_tma.ptx and, for a B of e4m3, of ptx/gemm/rows_e4m3.ptx, and for RMSNorm(A) of
+ * ptx/gemm/rows_norm.ptx: products of few rows, where TMA brings B from memory once. */
 #include <stdio.h>
 
 #include "host/plan/tensor_map.h"
@@ -8,11 +8,12 @@
 #include "wgmma_layout.h"
 
 enum { BITS = 16, RANK = 3 };
+static const char norm_w_name[] = "norm_w";
 
-/* What a row of kernels.def says, and the boxes of its two matrices: {128 bytes of k, lines, ...}. */
+/* What a row of kernels.def says, and the boxes of its two matrices: {128 bytes of k, lines, ...}; and of a norm's weights, if it has one. */
 typedef struct rows_tma_layout {
     int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
-    ptxpack_tma_box a, b;
+    ptxpack_tma_box a, b, w;
 } rows_tma_layout;
 
 /* The bits of an element of B. */
@@ -43,6 +44,16 @@ static ptxpack_status describe_box(const char *name, int bits, int64_t lines, in
     return status;
 }
 
+/* A line of weights for each box of k, as they are: all lanes read the same ones.  Its type and strides are those of A's box. */
+static ptxpack_tma_box weights_box(const ptxpack_tma_box *a)
+{
+    ptxpack_tma_box box = *a;
+    box.box_dim[1] = 1;
+    box.bytes = TILE_BOX_ROW * (int64_t)box.box_dim[2];
+    box.swizzle = PTXPACK_TMA_SWIZZLE_NONE;
+    return box;
+}
+
 static ptxpack_status derive(const ptxpack_variant *row, void *out)
 {
     rows_tma_layout *l = (rows_tma_layout *)out;
@@ -55,8 +66,10 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
     const int      bits = bits_of_b(row);
     ptxpack_status status = describe_box("a", BITS, l->rows, l->boxes * BITS / bits, &l->a);
     status = status == PTXPACK_OK ? describe_box("b", bits, l->columns, l->boxes, &l->b) : status;
+    if (gemm_normalises(row))
+        l->w = weights_box(&l->a);
     const int64_t sums = l->warps_k * l->rows * (l->columns + 4) * (int64_t)sizeof(float);
-    const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + 16) + sums + 16;
+    const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + l->w.bytes + 16) + sums + 16;
     if (status != PTXPACK_OK)
         return tile_refuse_row(row, "%s", ptxpack_detail(NULL));
     if (row->threads != 32 * (l->warps + 1))
@@ -78,6 +91,12 @@ static void symbols_e4m3(const plan_problem *problem, const void *layout, symbol
     symbols(problem, layout, list);
     symbol_add(list, "SCALES", ((const ptxpack_gemm_desc *)problem->desc)->scales);
     symbol_add(list, "SCALE_BLOCK", PTXPACK_SCALE_BLOCK);
+}
+
+static void symbols_norm(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    const bool b_alone = gemm_b_alone((const ptxpack_gemm_desc *)problem->desc);
+    (b_alone ? symbols_e4m3 : symbols)(problem, layout, list);
 }
 
 /* Into `box` type, extents and strides of the problem's matrix: k is cut into boxes, which lie in a row. */
@@ -207,6 +226,20 @@ static ptxpack_status encode_maps(const plan_problem *problem, const rows_tma_la
     return status;
 }
 
+/* The weights are the one line of a matrix of boxes. */
+static ptxpack_status encode_weights(const plan_problem *problem, const rows_tma_layout *l,
+                                     argument_tensor_map *map)
+{
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    ptxpack_tma_box          box = l->w;
+    ptxpack_status           status = map_of(d, (const gemm_geometry *)problem->geometry, GEMM_A, &box);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+    box.global_dim[1] = 1;
+    box.global_strides[0] = (uint64_t)d->k * BITS / 8;
+    return ptxpack_tensor_map_encode(problem->handle, norm_w_name, &box, map);
+}
+
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
@@ -227,20 +260,33 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     head->grid[0] = (uint32_t)c.grid;
     if (c.splits > 1) {
         head->counters = (uint64_t)divided_up(c.tiles * COUNTER, ALIGNMENT) * ALIGNMENT;
-        head->workspace = head->counters +
-                          (uint64_t)(c.tiles * c.splits * l->rows * l->columns) * sizeof(float);
+        const int64_t sums = l->columns + gemm_normalises(row); /* and a row's sum of squares */
+        head->workspace = head->counters + (uint64_t)(c.tiles * c.splits * l->rows * sums) * sizeof(float);
     }
     /* Offline nothing is launched: loading will report it. */
     return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
 }
 
-/* The arguments of both kernels begin alike. */
+/* The arguments of these kernels begin alike. */
 static ptxpack_status fill_e4m3(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                                 plan_head *head)
 {
     ((ptxpack_gemm_plan *)head)->arguments.rows_e4m3.scale_k =
         (int32_t)((const gemm_geometry *)problem->geometry)->scale[GEMM_B].line;
     return fill(problem, row, layout, head);
+}
+
+static ptxpack_status fill_norm(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                                plan_head *head)
+{
+    const ptxpack_gemm_desc  *d = (const ptxpack_gemm_desc *)problem->desc;
+    gemm_rows_norm_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.rows_norm;
+    a->inverse = 1.0f / (float)d->k;
+    a->eps = d->norm_eps;
+    ptxpack_status status = fill_e4m3(problem, row, layout, head);
+    return status != PTXPACK_OK || ptxpack_driver_table(problem->handle) == NULL
+               ? status
+               : encode_weights(problem, (const rows_tma_layout *)layout, &a->map_w);
 }
 
 static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
@@ -270,7 +316,18 @@ static ptxpack_status address_e4m3(const plan_head *head, const void *buffers, v
     return address(head, buffers, arguments, grid);
 }
 
+static ptxpack_status address_norm(const plan_head *head, const void *buffers, void *arguments,
+                                   uint32_t grid[3])
+{
+    ptxpack_status status = address_e4m3(head, buffers, arguments, grid);
+    return status == PTXPACK_OK ? ptxpack_tensor_map_replace(head->handle, norm_w_name,
+                                                             ((const ptxpack_gemm_buffers *)buffers)->norm_w,
+                                                             &((gemm_rows_norm_arguments *)arguments)->map_w)
+                                : status;
+}
+
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
+static const argument_field fields_norm[] = ARGUMENT_FIELDS(GEMM_ROWS_NORM_ARGUMENTS, gemm_rows_norm_arguments);
 static const argument_field fields_e4m3[] = ARGUMENT_FIELDS(GEMM_ROWS_E4M3_ARGUMENTS, gemm_rows_e4m3_arguments);
 const plan_method           gemm_rows_tma = {
               .file = "gemm/rows_tma.ptx",
@@ -287,6 +344,29 @@ const plan_method           gemm_rows_tma = {
               .address = address,
               .corners = gemm_rows_corners,
               .corner_count = GEMM_ROWS_CORNERS,
+};
+
+/* As corners_e4m3, those of a B of 16 bits first, which are all that its rows have. */
+static const uint16_t corners_norm[] = {2, 110, 134, 0, 1, 108, 109, 132, 133};
+static size_t         corners_of(const ptxpack_variant *row)
+{
+    return gemm_takes_b_alone(row) ? sizeof corners_norm / sizeof corners_norm[0] : GEMM_ROWS_CORNERS;
+}
+const plan_method gemm_rows_norm = {
+    .file = "gemm/rows_norm.ptx",
+    .fields = fields_norm,
+    .field_count = sizeof fields_norm / sizeof fields_norm[0],
+    .argument_bytes = sizeof(gemm_rows_norm_arguments),
+    .layout_bytes = sizeof(rows_tma_layout),
+    .derive = derive,
+    .refusal = refusal,
+    .cost = cost,
+    .symbols = symbols_norm,
+    .fill = fill_norm,
+    .address = address_norm,
+    .corners = corners_norm,
+    .corner_count = sizeof corners_norm / sizeof corners_norm[0],
+    .corners_of = corners_of,
 };
 
 /* Each kind of scales, bare, with C, bias and GELU, and with a bias and SwiGLU. */

@@ -2,15 +2,6 @@
 #include "host/scalars.h"
 #include "op.h"
 
-/* Within 1e-15: Newton's steps from above, for x > 0. */
-static double square_root(double x)
-{
-    double root = x > 1 ? x : 1, next;
-    while ((next = (root + x / root) / 2) < root)
-        root = next;
-    return root;
-}
-
 static int64_t place(const norm_geometry *g, int tensor, int64_t row, int64_t head)
 {
     const int64_t *stride = g->tensor[tensor].stride;
@@ -49,7 +40,7 @@ ptxpack_status ptxpack_norm_reference(const ptxpack_norm_desc *d, const void *x,
             if (sum != NULL && residual)
                 sum[r_at + c] = value;
         }
-        const double scale = 1 / square_root(squares / d->columns + d->eps);
+        const double scale = 1 / reference_root(squares / d->columns + d->eps);
         for (int64_t c = 0; c < d->columns && y != NULL; c++)
             y[y_at + c] = element(d, x, r, x_at + c, r_at + c) * scale *
                           (one + ptxpack_element(d->dtype, w, (size_t)c));

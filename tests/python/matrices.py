@@ -88,6 +88,20 @@ class Matrices(unittest.TestCase):
         self.judge(ptxpack.matmul(a, b, out=out), a, b)
         self.assertTrue(all(map(math.isnan, decode("f16", read(out.address + 10, 6)))))
 
+    def test_norm(self):
+        m, n, k = 3, 16, 128
+        a, b, weight = self.random(m, k), self.random(k, n, strides=(1, k)), self.random(k)
+        if SM < 90:
+            with self.assertRaisesRegex(ptxpack.Unsupported, "norm_a"):
+                ptxpack.matmul(a, b, norm_weight=weight)
+            return
+        d = ptxpack.matmul(a, b, norm_weight=weight, norm_eps=0.5)
+        for (i, j), value in zip(itertools.product(range(m), range(n)), values_of(d)):
+            row = a.listed[i * k:(i + 1) * k]
+            want = sum(x * w * b.listed[l * n + j] for l, (x, w) in enumerate(zip(row, weight.listed)))
+            want /= (sum(x * x for x in row) / k + 0.5)**0.5
+            self.assertLessEqual(abs(value - want), 1e-3 * (1 + abs(want)), (i, j))
+
     def test_refusals(self):
         a, b = self.random(self.M, self.K), self.random(self.K, self.N)
         for pattern, arrays, options in (
@@ -97,6 +111,7 @@ class Matrices(unittest.TestCase):
                 ("b is .2, .*, and must be", (self.random(3, 8, 8), self.random(2, 8, 8)), {}),
                 ("activation is 'tanh'", (a, b), {"activation": "tanh"}),
                 ("bias is .16,., and must be", (a, b), {"bias": self.random(16)}),
+                ("norm_weight is .15,., and must be", (a, b), {"norm_weight": self.random(15)}),
                 ("out: its strides are", (a, b), {"out": self.random(self.M, self.N, strides=(1, self.M))}),
                 ("stride_a: 12 is not a multiple", (self.random(self.M, 12), self.random(12, self.N)), {}),
                 ("a, b are f16, bf16", (a, Interface("bf16", (self.K, self.N))), {})):

@@ -57,8 +57,12 @@ with_transformers=yes
     with_transformers=
     skip "$python has no PyTorch with transformers 5: the logits are compared with recorded ones; PTXPACK_TEST_PYTHON may name one that has"
 }
+# Chunks of up to 16 rows have the norm in the product after it, which rounds elsewhere: a row of qwen3_moe would then have another expert
+# than in the recorded data, almost equally likely.
 for family in $families; do
-    llama $family --prompt "$long" --chunk 16 --new 3 --verify --logits "$work/logits.npy"
+    chunk=16
+    [ $family = qwen3_moe ] && chunk=20
+    llama $family --prompt "$long" --chunk $chunk --new 3 --verify --logits "$work/logits.npy"
     verified 3
     "$python" $compare recorded $family "$work/logits.npy" "$(cat "$work/out")" || fail "$family: recorded logits"
     [ -n "$with_transformers" ] || continue
@@ -236,6 +240,7 @@ broken() {
         fail "$file, broken by $script: nobody notices"
     grep -q "$pattern" "$work/out" || fail "$file, broken by $script: $(head -n 3 "$work/out")"
 }
+broken qwen2 'differ from double' gemm/rows_norm.ptx 's/rsqrt.approx.f32/sqrt.approx.f32/'
 broken qwen2 'differ from double' norm/norm.ptx 's/mul.f32            %high, %high, %w_high;/mul.f32 %high, %high, %w_low;/'
 broken llama-wide 'differ from double' quantise/quantise.ptx 's/sub.s32            %y, %y, 8;/sub.s32 %y, %y, 10;/' --weights e4m3
 broken llama-wide 'differ from double' quantise/dequantise.ptx 's/mul.f32            \\x, \\x, %scale;//' --weights e4m3 --slots 33

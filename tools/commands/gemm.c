@@ -64,6 +64,12 @@ static bool upload(device *gpu, const gemm_problem *p, uint64_t *const address[G
                                       device_upload(gpu, *bias, p->bias, p->geometry.bias_bytes)));
 }
 
+static bool upload_norm(device *gpu, const gemm_problem *p, uint64_t *address)
+{
+    return p->norm_w == NULL || (device_alloc(gpu, address, p->geometry.norm_bytes) &&
+                                 device_upload(gpu, *address, p->norm_w, p->geometry.norm_bytes));
+}
+
 static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
 {
     ptxpack_gemm_plan   *plan = NULL;
@@ -78,7 +84,7 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     double ready_ms = now_ms() - started;
     progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
     ok = ok && upload(gpu, p, address, &b.bias) && upload_scales(gpu, p, &b) &&
-         upload_starts(gpu, p, &b.group_starts) &&
+         upload_starts(gpu, p, &b.group_starts) && upload_norm(gpu, p, &b.norm_w) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_gemm_workspace(plan)) &&
          time_launches(gpu, plan, &b, p) &&
          device_download(gpu, p->matrix[GEMM_D], b.d, p->geometry.matrix[GEMM_D].bytes);
@@ -93,6 +99,7 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     device_free(gpu, b.scale_a);
     device_free(gpu, b.scale_b);
     device_free(gpu, b.group_starts);
+    device_free(gpu, b.norm_w);
     device_free(gpu, b.workspace);
     ptxpack_gemm_plan_free(plan);
     return ok ? COMMAND_OK : command_fail("gemm", "%s", gpu->line);
@@ -110,8 +117,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         if (d->groups > 0)
             printf(", %d groups", (int)d->groups);
-        printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
-               d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
+        printf("%s%s%s%s%s\n", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "",
+               d->has_bias ? ", bias" : "", d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
         if (s->a == NULL)
             printf("input     random, seed %llu\n", (unsigned long long)p->seed);
@@ -129,6 +136,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     json_int("batch", p->geometry.batch);
     if (d->groups > 0)
         json_int("groups", d->groups);
+    if (d->norm_a)
+        json_real("norm_eps", (double)d->norm_eps);
     json_text("order_a", gemm_order_name(d->order_a));
     json_text("order_b", gemm_order_name(d->order_b));
     json_real("alpha", p->alpha);

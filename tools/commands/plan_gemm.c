@@ -186,7 +186,10 @@ static void report_problem(plan *p)
     }
     report_text(r, ".order_a", "%s", gemm_order_name(d->order_a));
     report_text(r, ".order_b", "%s", gemm_order_name(d->order_b));
-    report_text(r, ".added", "%s%s", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "");
+    if (d->norm_a)
+        report_real(r, "norm_eps", (double)d->norm_eps);
+    report_text(r, ".added", "%s%s%s", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "",
+                d->has_bias ? ", bias" : "");
     report_line(
         r,
         "problem    {dtype}{operands}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"
@@ -194,10 +197,7 @@ static void report_problem(plan *p)
 }
 
 /* The k of a box, 128 bytes of a column, and that of a stage, a block of k. */
-static int64_t rows_tma_box_k(const ptxpack_variant *row)
-{
-    return plan_method_of(row) == &gemm_rows_e4m3 ? 128 : 64;
-}
+static int64_t rows_tma_box_k(const ptxpack_variant *row) { return gemm_takes_b_alone(row) ? 128 : 64; }
 
 static int64_t rows_tma_block_k(const ptxpack_variant *row)
 {
@@ -207,7 +207,8 @@ static int64_t rows_tma_block_k(const ptxpack_variant *row)
 
 static bool is_rows_by_tma(const ptxpack_variant *row)
 {
-    return plan_method_of(row) == &gemm_rows_tma || plan_method_of(row) == &gemm_rows_e4m3;
+    const plan_method *method = plan_method_of(row);
+    return method == &gemm_rows_tma || method == &gemm_rows_norm || method == &gemm_rows_e4m3;
 }
 
 static bool is_straight_to_registers(const ptxpack_variant *row)

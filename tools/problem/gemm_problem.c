@@ -77,7 +77,8 @@ gemm_settings gemm_settings_of(const char *subcommand)
                            .dtype = "bf16",
                            .activation = "none",
                            .alpha = 1,
-                           .beta = (double)NAN};
+                           .beta = (double)NAN,
+                           .norm_eps = (double)NAN};
 }
 
 /* What is said of A and B; the kernels of e4m3 take a column-major B. */
@@ -102,9 +103,9 @@ static bool parse_operands(const gemm_settings *s, ptxpack_gemm_desc *d)
         return REFUSE("--scale-a: A is %s, which has no scales", s->dtype);
     return parse_order(s, "order-a", s->order_a, &d->order_a) &&
            parse_order(s, "order-b",
-                       s->order_b != NULL         ? s->order_b
-                       : fp8 || s->groups != NULL ? "column"
-                                                  : "row",
+                       s->order_b != NULL                                ? s->order_b
+                       : fp8 || s->groups != NULL || !isnan(s->norm_eps) ? "column"
+                                                                         : "row",
                        &d->order_b);
 }
 
@@ -153,6 +154,8 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);
     if (!in_float(s, "alpha", s->alpha) || (!isnan(s->beta) && !in_float(s, "beta", s->beta)))
         return false;
+    d->norm_a = !isnan(s->norm_eps);
+    d->norm_eps = d->norm_a ? (float)s->norm_eps : 0;
     d->has_c = s->c != NULL || !isnan(s->beta);
     d->has_bias = s->bias != NULL;
     p->alpha = (float)s->alpha;
@@ -234,7 +237,9 @@ static bool make_room(const gemm_settings *s, gemm_problem *p)
             return REFUSE("no memory for the scales of %s", gemm_matrix_names[i]);
     }
     p->bias = p->desc.has_bias ? (uint16_t *)calloc(1, (size_t)p->geometry.bias_bytes) : NULL;
-    return p->bias != NULL || !p->desc.has_bias || REFUSE("no memory for the bias");
+    p->norm_w = p->desc.norm_a ? (uint16_t *)calloc(1, (size_t)p->geometry.norm_bytes) : NULL;
+    return ((p->bias != NULL || !p->desc.has_bias) && (p->norm_w != NULL || !p->desc.norm_a)) ||
+           REFUSE("no memory for the bias or the weights of the norm");
 }
 
 static void fill_random(gemm_problem *p, int matrix, random_state *random)
@@ -439,7 +444,7 @@ double gemm_problem_flops(const gemm_problem *p)
 
 double gemm_problem_bytes(const gemm_problem *p)
 {
-    double bytes = (double)p->geometry.bias_bytes;
+    double bytes = (double)(p->geometry.bias_bytes + p->geometry.norm_bytes);
     for (int i = 0; i < GEMM_MATRICES; i++) {
         const gemm_matrix *x = &p->geometry.matrix[i];
         bytes += (double)x->element * (double)x->lines * (double)x->length *
@@ -458,6 +463,8 @@ static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
         fill_random(p, i, &random);
     if (!make_scales(s, p, &random))
         return false;
+    if (p->norm_w != NULL)
+        random_normal(&random, p->desc.dtype, p->norm_w, (size_t)p->geometry.norm_bytes / sizeof *p->norm_w);
     if (p->desc.has_c && (s->c == NULL || *s->c == '\0'))
         fill_random(p, GEMM_C, &random);
     else if (p->desc.has_c && !read_c(s, p))
@@ -498,6 +505,7 @@ void gemm_problem_free(gemm_problem *p)
     free(p->scale[GEMM_A]);
     free(p->scale[GEMM_B]);
     free(p->bias);
+    free(p->norm_w);
     free(p->group_starts);
 }
 
@@ -551,6 +559,7 @@ ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verd
                                 .b = p->matrix[GEMM_B],
                                 .c = p->matrix[GEMM_C],
                                 .bias = p->bias,
+                                .norm_w = p->norm_w,
                                 .alpha = p->alpha,
                                 .beta = p->beta,
                                 .scale_a = p->scale[GEMM_A],

@@ -17,6 +17,7 @@ typedef struct gemm_settings {
     const char *scale_a, *scale_b; /* file names; NULL: random */
     const char *groups;            /* the rows of each group, "3,0,700"; NULL: there are none */
     double      alpha, beta;
+    double      norm_eps; /* NaN: A is not normalised */
     bool        verify, json;
 } gemm_settings;
 
@@ -28,9 +29,11 @@ typedef struct gemm_settings {
         {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                         \
         {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"},         \
         {"order-b", OPTION_TEXT, &(s)->order_b,                                                                \
-         "row|column  the order of B in memory (default row; e4m3, groups: column)"},                          \
+         "row|column  the order of B in memory (default row; e4m3, groups, norm: column)"},                    \
         {"groups", OPTION_TEXT, &(s)->groups,                                                                  \
          "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},                    \
+        {"norm-a", OPTION_REAL, &(s)->norm_eps,                                                                \
+         "EPS  RMSNorm(A), its weights random, in the place of A, of at most 32 rows"},                        \
         {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},          \
         {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows or of groups"}, \
     {                                                                                                          \
@@ -45,7 +48,7 @@ typedef struct gemm_problem {
     ptxpack_gemm_desc desc;
     gemm_geometry     geometry;
     uint8_t          *matrix[GEMM_MATRICES]; /* NULL: there is none */
-    uint16_t         *bias;
+    uint16_t         *bias, *norm_w;
     float            *scale[2];     /* of A, of B */
     int32_t          *group_starts; /* [groups + 1]; NULL: there are none */
     float             alpha, beta;

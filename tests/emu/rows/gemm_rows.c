@@ -1,6 +1,6 @@
 /* gemm_rows.c - a product of few rows whose B is what the product before has written, on the emulated GPU: it waits for that one,
  * and a caller who says that nobody writes B (PTXPACK_LAUNCH_CONSTANT_B) is found out by the judge; A, C and bias may always be
- * the one before's, and so may the scales of a B of e4m3 be. */
+ * the one before's, and so may the scales of a B of e4m3 be.  The weights of A's norm are as B. */
 #include <stdlib.h>
 #include <string.h>
 #include "host/gemm/inspect.h"
@@ -16,7 +16,7 @@ enum { M = 5, N = 64, K = 1088, ELEMENTS = N * K };
 
 static device             gpu;
 static ptxpack_gemm_plan *first, *second;
-static uint64_t           x, w, y, z, workspace, scales;
+static uint64_t           x, w, y, z, workspace, scales, norm_w;
 static uint16_t           input[ELEMENTS], bits[3][M * N];
 
 /* The first product makes y [N][K] = x w; the second one z [M][N]. */
@@ -43,7 +43,7 @@ static int open_all(void **state)
     setenv("PTXPACK_EMU_SM", "90", 1);
     assert_int_equal(device_open_as(&gpu, "emu", NULL), PTXPACK_OK);
     random_normal(&random, PTXPACK_BF16, input, ELEMENTS);
-    scales = 0;
+    scales = norm_w = 0;
     first = plan(N, K, 64, false);
     second = plan(M, N, K, true);
     assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
@@ -76,8 +76,9 @@ static bool run(uint32_t launch, uint64_t a, uint64_t b, uint64_t c, uint16_t *o
                                       .c = c,
                                       .d = z,
                                       .workspace = workspace,
+                                      .launch = launch,
                                       .scale_b = scales,
-                                      .launch = launch};
+                                      .norm_w = norm_w};
     return device_status(&gpu, ptxpack_gemm_launch(first, &one, gpu.stream)) &&
            device_status(&gpu, ptxpack_gemm_launch(second, &two, gpu.stream)) && device_sync(&gpu) &&
            device_download(&gpu, out, z, sizeof bits[0]);
@@ -122,6 +123,48 @@ TEST(scales_of_the_product_before_are_waited_for)
         assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[1]));
         assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
     }
+}
+
+/* In the second product's place one of a normalised A. */
+static void normalise_second(void)
+{
+    const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                    .dtype = PTXPACK_BF16,
+                                    .m = M,
+                                    .n = N,
+                                    .k = K,
+                                    .order_b = PTXPACK_COLUMN_MAJOR,
+                                    .norm_a = true,
+                                    .norm_eps = 1e-5f};
+    ptxpack_gemm_plan_free(second);
+    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &second) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(gpu.handle));
+    assert_true(device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
+}
+
+TEST(a_normalised_a_of_the_product_before_is_waited_for)
+{
+    normalise_second();
+    norm_w = x;
+    assert_true(run(0, y, w, 0, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+}
+
+TEST(weights_of_a_norm_of_the_product_before_are_waited_for)
+{
+    normalise_second();
+    norm_w = y;
+    assert_true(run(0, x, w, 0, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP, x, w, 0, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+}
+
+TEST(weights_of_a_norm_that_are_not_constant_are_noticed)
+{
+    normalise_second();
+    norm_w = y;
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[0]));
 }
 
 RUN_TESTS(NULL, NULL)

@@ -193,15 +193,15 @@ static void addresses_are_checked(void **state)
         ptxpack_gemm_buffers b;
     } wrong[] = {
         {"buffers.size", {.size = 1}},
-        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
+        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
         {"b: address 0x20008",
-         {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
-        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
-        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0, 0, 0, 0}},
+         {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
+        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
+        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0, 0, 0, 0, 0, 0, 0}},
         {"wraps",
-         {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0}},
-        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0, 0, 0, 0}},
-        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0, 0, 0, 0}},
+         {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
+        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
+        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0, 0, 0, 0, 0, 0, 0}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(ptxpack_gemm_check_buffers(&g, &wrong[i].b, line), PTXPACK_E_ARG);

@@ -191,7 +191,7 @@ static void every_gemm_plan_is_listed(void **state)
     static const int32_t sizes[][3] = {{64, 64, 64},  {4096, 4096, 512}, {8, 20000, 64},
                                        {300, 200, 0}, {16, 24, 8192},    {100, 1001, 128}};
     enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 5, SCALES = 3 };
-    size_t chosen = 0, chosen_fp8 = 0, chosen_b = 0;
+    size_t chosen = 0, chosen_fp8 = 0, chosen_b = 0, chosen_norm = 0;
     (void)state;
     for (size_t a = 0; a < ARCHS; a++) {
         ptxpack *handle = open_arch(archs[a]);
@@ -238,12 +238,19 @@ static void every_gemm_plan_is_listed(void **state)
             of_few_rows.dtype_b = PTXPACK_E4M3;
             chosen_fp8 += plan_listed(&gemm_op, handle, &desc);
             chosen_b += plan_listed(&gemm_op, handle, &of_few_rows);
+            of_few_rows.norm_a = true;
+            of_few_rows.norm_eps = 1e-6f;
+            chosen_norm += plan_listed(&gemm_op, handle, &of_few_rows);
+            of_few_rows.dtype_b = (ptxpack_dtype)0;
+            of_few_rows.scales = PTXPACK_SCALES_TENSOR;
+            chosen_norm += plan_listed(&gemm_op, handle, &of_few_rows);
         }
         ptxpack_close(handle);
     }
     assert_true(chosen > 4500);
     assert_int_equal(chosen_fp8, 2 * SIZES * SCALES * EPILOGUES); /* on Hopper alone */
     assert_int_equal(chosen_b, 2 * chosen_fp8);                   /* on sm_100, too */
+    assert_int_equal(chosen_norm, 2 * chosen_b);                  /* B of either type */
 }
 
 static void every_vector_plan_is_listed(void **state)

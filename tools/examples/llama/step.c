@@ -6,6 +6,7 @@
  *     experts:   h = norm(x) -> h W -> route -> rows of h by expert -> the same two products, each expert its rows -> x += their sum
  *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
  *
+ * Where a kernel takes the norm of few rows into their product (ptxpack_gemm_desc.norm_a), h = norm(x) is part of h W.
  * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads anything
  * but weights (PTXPACK_LAUNCH_CONSTANT_B), lengths, pages and older keys (PTXPACK_LAUNCH_CONSTANT_KV).
  * The graph has addresses alone: lengths, pages and tokens are read on the device, so that it stays valid while sequences grow,
@@ -14,8 +15,11 @@
 
 #include <stdlib.h>
 
+enum { NORMED_ROWS = 16 }; /* above, a kernel for the norm and a product for more rows are faster */
+
 typedef struct product {
     ptxpack_gemm_plan       *plan;
+    bool                     normed;            /* it normalises x itself */
     ptxpack_dequantise_plan *widen;             /* of a matrix of e4m3 that many rows want; otherwise NULL */
     uint64_t                 workspace, starts; /* starts: of the rows of each expert; 0: there is one matrix */
 } product;
@@ -46,43 +50,6 @@ static uint64_t on_device(const step *s, const void *member)
     return s->input + (size_t)((const char *)member - (const char *)s->host.tokens);
 }
 
-/* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
- * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales:
- * for many rows it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w. */
-static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
-                            uint64_t starts)
-{
-    product           p = {.starts = starts};
-    int               experts = starts != 0 ? m->config.experts : 0;
-    bool              widened = of_w != 0 && (experts != 0 ? model_widens_experts(&m->config, rows / m->config.top_k) : rows > QUANTISED_ROWS);
-    int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
-    ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
-                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
-                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
-                              .groups = experts, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
-                              .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
-    ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = experts != 0 ? experts * n : n, .columns = k};
-    if (widened)
-        try_pack(&m->device, ptxpack_dequantise_plan_create(m->device.pack, &codes, &p.widen));
-    try_pack(&m->device, ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
-    p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
-    return p;
-}
-
-static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t scale, uint64_t bias)
-{
-    ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
-                               .scale_b = scale, .workspace = p->workspace, .group_starts = p->starts,
-                               .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
-    if (p->widen != NULL) {
-        ptxpack_quantise_buffers codes = {.size = sizeof codes, .x = at.b = s->m->wide, .codes = w, .scales = scale,
-                                          .launch = at.launch = PTXPACK_LAUNCH_OVERLAP};
-        at.scale_b = 0;
-        try_pack(&s->m->device, ptxpack_dequantise(p->widen, &codes, s->m->device.stream));
-    }
-    try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
-}
-
 /* RMSNorm of `heads` vectors of `columns` elements in each of so many rows, `stride` elements apart. */
 static ptxpack_norm_plan *open_norm(const model *m, int rows, int heads, int columns, int stride)
 {
@@ -98,6 +65,58 @@ static void normalise(const step *s, const ptxpack_norm_plan *plan, uint64_t y, 
 {
     ptxpack_norm_buffers at = {.size = sizeof at, .x = x, .w = w, .y = y, .launch = PTXPACK_LAUNCH_OVERLAP};
     try_pack(&s->m->device, ptxpack_norm(plan, &at, s->m->device.stream));
+}
+
+/* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
+ * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales:
+ * for many rows it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w.  normed: of RMSNorm(x),
+ * in this product if there is a kernel that does both, as on Hopper for few rows. */
+static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
+                            uint64_t starts, bool normed)
+{
+    product           p = {.starts = starts};
+    int               experts = starts != 0 ? m->config.experts : 0;
+    bool              widened = of_w != 0 && (experts != 0 ? model_widens_experts(&m->config, rows / m->config.top_k) : rows > QUANTISED_ROWS);
+    int64_t           stride = gated ? n / 2 : (n + 7) / 8 * 8; /* of logits: vocab_stride */
+    ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = m->dtype, .m = rows, .n = n, .k = k, .order_b = PTXPACK_COLUMN_MAJOR,
+                              .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
+                              .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
+                              .groups = experts, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
+                              .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
+    ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = experts != 0 ? experts * n : n, .columns = k};
+    if (widened)
+        try_pack(&m->device, ptxpack_dequantise_plan_create(m->device.pack, &codes, &p.widen));
+    ptxpack_gemm_desc with_norm = desc;
+    with_norm.norm_a = true, with_norm.norm_eps = (float)m->config.eps;
+    ptxpack_status status = normed && rows <= NORMED_ROWS ? ptxpack_gemm_plan_create(m->device.pack, &with_norm, &p.plan)
+                                                          : PTXPACK_E_UNSUPPORTED;
+    p.normed = status == PTXPACK_OK;
+    try_pack(&m->device, status != PTXPACK_E_UNSUPPORTED ? status : ptxpack_gemm_plan_create(m->device.pack, &desc, &p.plan));
+    p.workspace = gpu_memory(&m->device, ptxpack_gemm_workspace(p.plan));
+    return p;
+}
+
+/* norm: 0, or the weights of the norm of x: where the product has none, a kernel before it leaves the norm in h. */
+static void multiply_normed(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t norm, uint64_t w, uint64_t scale,
+                            uint64_t bias)
+{
+    if (norm != 0 && !p->normed)
+        normalise(s, s->norm_x, s->h, x, norm), x = s->h;
+    ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
+                               .scale_b = scale, .workspace = p->workspace, .group_starts = p->starts, .norm_w = norm,
+                               .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
+    if (p->widen != NULL) {
+        ptxpack_quantise_buffers codes = {.size = sizeof codes, .x = at.b = s->m->wide, .codes = w, .scales = scale,
+                                          .launch = at.launch = PTXPACK_LAUNCH_OVERLAP};
+        at.scale_b = 0;
+        try_pack(&s->m->device, ptxpack_dequantise(p->widen, &codes, s->m->device.stream));
+    }
+    try_pack(&s->m->device, ptxpack_gemm_launch(p->plan, &at, s->m->device.stream));
+}
+
+static void multiply(const step *s, const product *p, uint64_t y, uint64_t x, uint64_t w, uint64_t scale, uint64_t bias)
+{
+    multiply_normed(s, p, y, x, 0, w, scale, bias);
 }
 
 static ptxpack_gather_plan *open_gather(const model *m, int rows, int table_rows)
@@ -169,7 +188,7 @@ static void open_experts(step *s)
                                             .columns = c->hidden, .options = PTXPACK_EXPERTS_RESIDUAL};
     try_pack(&m->device, ptxpack_experts_route_plan_create(m->device.pack, &route, &s->route));
     try_pack(&m->device, ptxpack_experts_combine_plan_create(m->device.pack, &combine, &s->combine));
-    s->router_product = open_product(m, s->rows, c->experts, c->hidden, (ptxpack_dtype)0, false, false, false, 0);
+    s->router_product = open_product(m, s->rows, c->experts, c->hidden, (ptxpack_dtype)0, false, false, false, 0, false);
     s->gather_experts = open_gather(m, all, s->rows);
     s->routes = buffer(s, s->rows, (int)route.stride);
     s->starts = buffer(s, c->experts + 1, 2), s->sources = buffer(s, all, 2), s->places = buffer(s, all, 2);
@@ -224,8 +243,7 @@ static void enqueue_experts(const step *s, const model_layer *layer)
 void step_before(const step *s, const model_layer *layer)
 {
     const uint64_t *part = layer->part, *scale = layer->scale, k = s->qkv + (size_t)s->q_width * 2;
-    normalise(s, s->norm_x, s->h, s->x, part[NORM_1]);
-    multiply(s, &s->qkv_product, s->qkv, s->h, part[Q], scale[Q], part[Q_BIAS]);
+    multiply_normed(s, &s->qkv_product, s->qkv, s->x, part[NORM_1], part[Q], scale[Q], part[Q_BIAS]);
     if (s->norm_q != NULL) {
         normalise(s, s->norm_q, s->qkv, s->qkv, part[Q_NORM]);
         normalise(s, s->norm_k, k, k, part[K_NORM]);
@@ -236,12 +254,12 @@ void step_after(const step *s, const model_layer *layer)
 {
     const uint64_t *part = layer->part, *scale = layer->scale;
     multiply(s, &s->o_product, s->x, s->o, part[O], scale[O], part[O_BIAS]);
-    normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
     if (s->route != NULL) {
+        normalise(s, s->norm_x, s->h, s->x, part[NORM_2]);
         enqueue_experts(s, layer);
         return;
     }
-    multiply(s, &s->gate_up_product, s->inner, s->h, part[GATE], scale[GATE], part[GATE_BIAS]);
+    multiply_normed(s, &s->gate_up_product, s->inner, s->x, part[NORM_2], part[GATE], scale[GATE], part[GATE_BIAS]);
     multiply(s, &s->down_product, s->x, s->inner, part[DOWN], scale[DOWN], part[DOWN_BIAS]);
 }
 
@@ -317,11 +335,12 @@ static step *open_parts(model *m, int sequences, int rows_each)
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
     const ptxpack_dtype full = (ptxpack_dtype)0;
-    s->qkv_product = open_product(m, rows, qkv, c->hidden, m->matrices, false, false, c->qkv_bias, 0);
-    s->o_product = open_product(m, rows, c->hidden, q, m->matrices, false, true, c->o_bias, 0);
-    s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, m->matrices, true, false, c->mlp_bias, s->starts);
-    s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, m->matrices, false, c->experts == 0, c->mlp_bias, s->starts);
-    s->head_product = open_product(m, sequences, c->vocab, c->hidden, full, false, false, false, 0);
+    s->qkv_product = open_product(m, rows, qkv, c->hidden, m->matrices, false, false, c->qkv_bias, 0, true);
+    s->o_product = open_product(m, rows, c->hidden, q, m->matrices, false, true, c->o_bias, 0, false);
+    s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, m->matrices, true, false, c->mlp_bias, s->starts,
+                                      c->experts == 0);
+    s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, m->matrices, false, c->experts == 0, c->mlp_bias, s->starts, false);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, full, false, false, false, 0, false);
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;

@@ -154,7 +154,7 @@ class _Device:
         desc = _MergeDesc(ctypes.sizeof(_MergeDesc), *fields, *(_Strides(*three) for three in strides))
         return _Plan(self, "attention_merge", ctypes.byref(desc))
 
-    def _gemm_plan(self, *problem: Any, **more: int) -> _Plan:
+    def _gemm_plan(self, *problem: Any, **more: float) -> _Plan:
         desc = _GemmDesc(ctypes.sizeof(_GemmDesc), *problem, **more)
         plan = _Plan(self, "gemm", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_gemm_workspace(plan.pointer)

@@ -87,7 +87,8 @@ def _scales_of(call: _Call, name: str, array: Any, of: _View, extents: tuple[int
     return view.address, fit
 
 
-def _types_of(call: _Call, a: _View, b: _View, sizes: tuple[int, int, int], scale_a: Any, scale_b: Any) -> tuple[dict[str, int], list[int]]:
+def _types_of(call: _Call, a: _View, b: _View, sizes: tuple[int, int, int], scale_a: Any,
+              scale_b: Any) -> tuple[dict[str, float], list[int]]:
     """The fields of a descriptor about e4m3, and the addresses of scales."""
     m, n, k = sizes
     if not _is_e4m3(b):
@@ -111,7 +112,8 @@ def _types_of(call: _Call, a: _View, b: _View, sizes: tuple[int, int, int], scal
 # ---- the call --------------------------------------------------------------------------------------------
 def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = None, bias: Any = None,
            activation: Optional[str] = None, group_starts: Any = None, scale_a: Any = None, scale_b: Any = None,
-           dtype: Optional[str] = None, out: Any = None, stream: Any = None, overlap: bool = False) -> Any:
+           norm_weight: Any = None, norm_eps: float = 1e-6, dtype: Optional[str] = None, out: Any = None, stream: Any = None,
+           overlap: bool = False) -> Any:
     """activation(alpha a b + beta c + bias), summed in f32.
 
     a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
@@ -129,6 +131,8 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
                 contiguous columns: f32, contiguous: one number, also of a batch, of rows of a [m] and columns of b [n], as
                 quantise() makes them of a and of b transposed, or of blocks [m, k / 128] and [n / 128, k / 128], rounded up; of the
                 matrices of a batch [batch, m], ..  None: a scale of 1
+    norm_weight  [k], contiguous, of a's type: norm(a, norm_weight, norm_eps) takes the place of a, of up to 32 rows, on Hopper, with a
+                b of contiguous columns and a k that is a multiple of 64, of e4m3 128
     dtype       "bf16" or "f16": what uint16 stands for; of a and b of e4m3 the type of the result
     out         where the result goes: [m, n], or [batch, m, n] where a or b has three dimensions, with
                 contiguous rows; may be c.  It is needed where n is no multiple of 8, with rows that lie so
@@ -138,17 +142,21 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
         raise ArgumentError("activation is %r, and may be 'relu', 'gelu', 'silu' or 'swiglu'" % (activation,))
     call = _Call("a", a, stream)
     a, b = call.first, call.view("b", b)
-    c, bias = (None if x is None else call.view(name, x) for name, x in (("c", c), ("bias", bias)))
+    c, bias, norm = (None if x is None else call.view(name, x) for name, x in (("c", c), ("bias", bias), ("norm_weight", norm_weight)))
     starts = None if group_starts is None else call.view("group_starts", group_starts)
     m, n, k, batch, shape = _product_of(a, b)
     groups = 0 if starts is None else _groups_of(a, b, starts)
     if groups:
         batch, shape = 1, (m, n)
     narrow, scales = _types_of(call, a, b, (m, n, k), scale_a, scale_b)
-    kind, stored = _result_of(call, [view for view in (a, b, c, bias) if view is not None and not _is_e4m3(view)], dtype, out)
+    kind, stored = _result_of(call, [view for view in (a, b, c, bias, norm) if view is not None and not _is_e4m3(view)], dtype, out)
     of_bias = (groups, n) if groups else (n,)
     if bias is not None and (bias.shape != of_bias or not _is_compact(bias)):
         raise ArgumentError("bias is %s, and must be contiguous %s" % (bias.shape, of_bias))
+    if norm is not None:
+        if norm.shape != (k,) or not _is_compact(norm):
+            raise ArgumentError("norm_weight is %s, and must be contiguous %s" % (norm.shape, (k,)))
+        narrow.update(norm_a=True, norm_eps=norm_eps)
     columns = n // 2 if activation == "swiglu" else n
     made, d = call.output("out", out, stored, (*shape[:-1], columns))
     orders, strides, batches = zip(
@@ -159,6 +167,6 @@ def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = No
                                  bias is not None, _ACTIVATIONS[activation], **({"groups": groups} if groups else {}), **narrow)
     addresses = [0 if view is None else view.address for view in (a, b, c, d, bias)]
     buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream),
-                           LAUNCH_OVERLAP if overlap else 0, 0, *scales, 0 if starts is None else starts.address)
+                           LAUNCH_OVERLAP if overlap else 0, 0, *scales, *(0 if view is None else view.address for view in (starts, norm)))
     call.device.check(call.device.lib.ptxpack_gemm_launch(plan.pointer, ctypes.byref(buffers), call.stream))
     return call.results((made, out is not None))[0]

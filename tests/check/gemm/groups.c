@@ -1,4 +1,4 @@
-/* gemm_groups.c - products of groups of rows, of 16 bits or with a B of e4m3, against the double-precision reference: sizes as they
+/* groups.c - products of groups of rows, of 16 bits or with a B of e4m3, against the double-precision reference: sizes as they
  * come, no rows at all, all of them in one group, more groups than a step of the search takes; then a captured graph with other
  * sizes.  A kernel writes the starts, which ends before the product begins to work, not before it starts.
  *
@@ -10,7 +10,7 @@
 
 #include "host/gather/gather.h"
 #include "host/gemm/inspect.h"
-#include "region.h"
+#include "tests/check/region.h"
 #include "tools/problem/random.h"
 
 /* ---- cases -------------------------------------------------------------------------------------------- */
