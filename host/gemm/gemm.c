@@ -55,8 +55,7 @@ bool gemm_normalises(const ptxpack_variant *row) { return plan_method_of(row) ==
 bool gemm_takes_b_alone(const ptxpack_variant *row)
 {
     const plan_method *method = plan_method_of(row);
-    return method == &gemm_rows_e4m3 || method == &gemm_rows_groups ||
-           (method == &gemm_rows_norm && ptxpack_variant_parameter(row, "B_E4M3", 0) != 0);
+    return method == &gemm_rows_e4m3 || method == &gemm_rows_groups;
 }
 
 static bool covers(const ptxpack_variant *row, const void *desc)

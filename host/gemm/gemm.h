@@ -84,8 +84,8 @@ typedef struct ptxpack_gemm_desc {
      *   D = activation(alpha r (A w) B + beta C + bias),   r[i] = 1 / sqrt(sum over j of A[i][j]^2 / k + norm_eps)
      * (A w)[i][j] = A[i][j] norm_w[j] is rounded to dtype; the factor r of a row is computed in f32 and applied to the sums in f32,
      * so that what norm.h rounds once is rounded once here, too, in another place: of f16 A w must be in its range.  A sum of
-     * squares beyond f32 makes r 0.  It needs up to 32 rows of one row-major A, a column-major B of dtype or dtype_b, an n that is
-     * a multiple of 8, and a k that is one of 64 (of dtype_b 128), above 0. */
+     * squares beyond f32 makes r 0.  It needs up to 32 rows of one row-major A, a column-major B of dtype, an n that is a multiple
+     * of 8, and a k that is one of 64, above 0. */
     bool  norm_a;
     float norm_eps; /* with norm_a: > 0; otherwise 0 */
 } ptxpack_gemm_desc;

@@ -93,12 +93,6 @@ static void symbols_e4m3(const plan_problem *problem, const void *layout, symbol
     symbol_add(list, "SCALE_BLOCK", PTXPACK_SCALE_BLOCK);
 }
 
-static void symbols_norm(const plan_problem *problem, const void *layout, symbol_list *list)
-{
-    const bool b_alone = gemm_b_alone((const ptxpack_gemm_desc *)problem->desc);
-    (b_alone ? symbols_e4m3 : symbols)(problem, layout, list);
-}
-
 /* Into `box` type, extents and strides of the problem's matrix: k is cut into boxes, which lie in a row. */
 static ptxpack_status map_of(const ptxpack_gemm_desc *d, const gemm_geometry *g, int matrix,
                              ptxpack_tma_box *box)
@@ -267,7 +261,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
 }
 
-/* The arguments of these kernels begin alike. */
+/* The arguments of both kernels begin alike. */
 static ptxpack_status fill_e4m3(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                                 plan_head *head)
 {
@@ -283,7 +277,7 @@ static ptxpack_status fill_norm(const plan_problem *problem, const ptxpack_varia
     gemm_rows_norm_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.rows_norm;
     a->inverse = 1.0f / (float)d->k;
     a->eps = d->norm_eps;
-    ptxpack_status status = fill_e4m3(problem, row, layout, head);
+    ptxpack_status status = fill(problem, row, layout, head);
     return status != PTXPACK_OK || ptxpack_driver_table(problem->handle) == NULL
                ? status
                : encode_weights(problem, (const rows_tma_layout *)layout, &a->map_w);
@@ -319,7 +313,7 @@ static ptxpack_status address_e4m3(const plan_head *head, const void *buffers, v
 static ptxpack_status address_norm(const plan_head *head, const void *buffers, void *arguments,
                                    uint32_t grid[3])
 {
-    ptxpack_status status = address_e4m3(head, buffers, arguments, grid);
+    ptxpack_status status = address(head, buffers, arguments, grid);
     return status == PTXPACK_OK ? ptxpack_tensor_map_replace(head->handle, norm_w_name,
                                                              ((const ptxpack_gemm_buffers *)buffers)->norm_w,
                                                              &((gemm_rows_norm_arguments *)arguments)->map_w)
@@ -346,12 +340,6 @@ const plan_method           gemm_rows_tma = {
               .corner_count = GEMM_ROWS_CORNERS,
 };
 
-/* As corners_e4m3, those of a B of 16 bits first, which are all that its rows have. */
-static const uint16_t corners_norm[] = {2, 110, 134, 0, 1, 108, 109, 132, 133};
-static size_t         corners_of(const ptxpack_variant *row)
-{
-    return gemm_takes_b_alone(row) ? sizeof corners_norm / sizeof corners_norm[0] : GEMM_ROWS_CORNERS;
-}
 const plan_method gemm_rows_norm = {
     .file = "gemm/rows_norm.ptx",
     .fields = fields_norm,
@@ -361,12 +349,11 @@ const plan_method gemm_rows_norm = {
     .derive = derive,
     .refusal = refusal,
     .cost = cost,
-    .symbols = symbols_norm,
+    .symbols = symbols,
     .fill = fill_norm,
     .address = address_norm,
-    .corners = corners_norm,
-    .corner_count = sizeof corners_norm / sizeof corners_norm[0],
-    .corners_of = corners_of,
+    .corners = gemm_rows_corners,
+    .corner_count = GEMM_ROWS_CORNERS,
 };
 
 /* Each kind of scales, bare, with C, bias and GELU, and with a bias and SwiGLU. */

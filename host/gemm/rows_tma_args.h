@@ -27,6 +27,16 @@
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
 
+/* Those of ptx/gemm/rows_norm.ptx: the same, and what A's norm needs. */
+/* clang-format off */
+#define GEMM_ROWS_NORM_ARGUMENTS(X, S)                                                                                 \
+    GEMM_ROWS_TMA_ARGUMENTS(X, S)                                                                                      \
+    X(S, argument_tensor_map, map_w,       "ARG_MAP_W")       /* rank 3: k in boxes of 64, 1, boxes */                 \
+    X(S, float,               inverse,     "ARG_INVERSE")     /* 1 / k */                                              \
+    X(S, float,               eps,         "ARG_EPS")
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_ROWS_NORM_ARGUMENTS, gemm_rows_norm_arguments);
+
 /* Those of ptx/gemm/rows_e4m3.ptx: the same, and the scales of B. */
 /* clang-format off */
 #define GEMM_ROWS_E4M3_ARGUMENTS(X, S)                                                                                 \
@@ -35,20 +45,9 @@ ARGUMENT_STRUCT(GEMM_ROWS_TMA_ARGUMENTS, gemm_rows_tma_arguments);
     X(S, int32_t,             scale_k,     "ARG_SCALE_K")     /* blocks of k that have scales */
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_ROWS_E4M3_ARGUMENTS, gemm_rows_e4m3_arguments);
-
-/* Those of ptx/gemm/rows_norm.ptx, with a B of 16 bits, too: the same, and what A's norm needs. */
-/* clang-format off */
-#define GEMM_ROWS_NORM_ARGUMENTS(X, S)                                                                                 \
-    GEMM_ROWS_E4M3_ARGUMENTS(X, S)                                                                                     \
-    X(S, argument_tensor_map, map_w,       "ARG_MAP_W")       /* rank 3: k in boxes of 64, 1, boxes */                 \
-    X(S, float,               inverse,     "ARG_INVERSE")     /* 1 / k */                                              \
-    X(S, float,               eps,         "ARG_EPS")
-/* clang-format on */
-ARGUMENT_STRUCT(GEMM_ROWS_NORM_ARGUMENTS, gemm_rows_norm_arguments);
 _Static_assert(offsetof(gemm_rows_e4m3_arguments, early) == offsetof(gemm_rows_tma_arguments, early) &&
                    offsetof(gemm_rows_e4m3_arguments, beta) == offsetof(gemm_rows_tma_arguments, beta) &&
-                   offsetof(gemm_rows_norm_arguments, beta) == offsetof(gemm_rows_tma_arguments, beta) &&
-                   offsetof(gemm_rows_norm_arguments, scale_b) == offsetof(gemm_rows_e4m3_arguments, scale_b) &&
-                   offsetof(gemm_rows_norm_arguments, scale_k) == offsetof(gemm_rows_e4m3_arguments, scale_k),
+                   offsetof(gemm_rows_norm_arguments, early) == offsetof(gemm_rows_tma_arguments, early) &&
+                   offsetof(gemm_rows_norm_arguments, beta) == offsetof(gemm_rows_tma_arguments, beta),
                "the arguments of these kernels begin alike");
 #endif

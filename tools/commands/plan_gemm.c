@@ -197,7 +197,10 @@ static void report_problem(plan *p)
 }
 
 /* The k of a box, 128 bytes of a column, and that of a stage, a block of k. */
-static int64_t rows_tma_box_k(const ptxpack_variant *row) { return gemm_takes_b_alone(row) ? 128 : 64; }
+static int64_t rows_tma_box_k(const ptxpack_variant *row)
+{
+    return plan_method_of(row) == &gemm_rows_e4m3 ? 128 : 64;
+}
 
 static int64_t rows_tma_block_k(const ptxpack_variant *row)
 {

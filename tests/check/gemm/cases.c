@@ -6,7 +6,7 @@
 static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny", "zeros", "not-finite"};
 
 static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
-/* Of A and B: 16 bits, or e4m3 with scales; or of B alone, after those; and RMSNorm(A). */
+/* Of A and B: 16 bits, or e4m3 with scales; or of B alone, after those; or RMSNorm(A). */
 static const struct operands {
     const char         *name;
     ptxpack_dtype       dtype, dtype_b;
@@ -21,8 +21,6 @@ static const struct operands {
     {" b-lines", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_LINES, false},
     {" b-blocks", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS, false},
     {" norm", (ptxpack_dtype)0, (ptxpack_dtype)0, PTXPACK_SCALES_TENSOR, true},
-    {" norm b-lines", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_LINES, true},
-    {" norm b-blocks", (ptxpack_dtype)0, PTXPACK_E4M3, PTXPACK_SCALES_BLOCKS, true},
 };
 static const char *const order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
 
@@ -63,7 +61,7 @@ enum {
     OPERANDS = sizeof operands / sizeof operands[0],
     ORDERS = 4,
     B_ALONE = 4 /* the first of operands */,
-    NORM = OPERANDS - 3 /* and what follows */,
+    NORM = OPERANDS - 1,
     FP8_ORDER = 1 /* rc */,
     LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
 };
@@ -129,7 +127,7 @@ static bool in_brief_b_alone(const check *c, const gemm_case *a)
 {
     if (a->kind != NORMAL)
         return !c->quick && sizes[a->size].m == 6 && a->epilogue == 0 && a->layout == 1 &&
-               (a->operands >= NORM || a->operands == B_ALONE + (int)a->kind % 3) &&
+               (a->operands == NORM || a->operands == B_ALONE + (int)a->kind % 3) &&
                a->dtype == (int)a->kind / 2 % DTYPES;
     if (a->layout == 0) /* without an address of the matrix's scale */
         return a->operands == B_ALONE && a->epilogue == 0 && a->dtype == 0 && sizes[a->size].m == 14;

@@ -70,7 +70,7 @@ static void normalise(const step *s, const ptxpack_norm_plan *plan, uint64_t y, 
 /* y [rows][n] = x [rows][k] w^T + bias + what y was, the last two if they are asked for, with w [n][k]; gated: of n / 2
  * columns, silu(gate) up of the n, which model.c mixes as SwiGLU wants them.  of_w: 0, or PTXPACK_E4M3, whose rows have scales:
  * for many rows it becomes 16 bits each time, exactly.  starts: of the rows of each expert, which has a w.  normed: of RMSNorm(x),
- * in this product if there is a kernel that does both, as on Hopper for few rows. */
+ * in this product if there is a kernel that does both, as on Hopper for few rows and a w of 16 bits. */
 static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w, bool gated, bool residual, bool bias,
                             uint64_t starts, bool normed)
 {
