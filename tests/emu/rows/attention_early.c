@@ -12,17 +12,18 @@
 #define BEFORE_EACH open_all
 #define AFTER_EACH  close_all
 
-enum { BATCH = 2, HEADS_Q = 4, HEADS_KV = 2, DIM = 64, KEYS = 128, PAGE = 16, WIDTH = BATCH * HEADS_KV * DIM };
+enum { BATCH = 3, HEADS_Q = 4, HEADS_KV = 2, DIM = 64, KEYS = 128, PAGE = 16, WIDTH = BATCH * HEADS_KV * DIM };
 enum { CACHE = BATCH * KEYS * HEADS_KV * DIM, PAGES = BATCH * KEYS / PAGE, O = BATCH * HEADS_Q * DIM };
 enum { NORMAL, OVERLAP = PTXPACK_LAUNCH_OVERLAP, EARLY = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_KV };
-typedef enum rows { EQUAL, LENGTHS, PAGED, APPENDED, KINDS } rows;
+typedef enum rows { EQUAL, LENGTHS, PAGED, APPENDED, APPENDED_PAGED, KINDS } rows;
 
 static device             gpu;
 static ptxpack_gemm_plan *product;
-static uint64_t           x, y, cache, values, o, lengths, table,
-    workspace; /* y [KEYS][WIDTH] = x x^T, as large as the cache */
-static uint16_t      input[CACHE], bits[2][O], rows_of_cache[2][CACHE];
-static const int32_t lengths_of[BATCH] = {100, 37};
+static uint64_t           x, y, cache, values, o, lengths, pads, table, workspace;
+static uint16_t           input[CACHE], bits[2][O], rows_of_cache[2][CACHE];
+/* A block has 32 keys.  In pages the first sequence begins in the second block, and its last key is the last one of the third; the last
+ * keys of the others are in their first blocks. */
+static const int32_t lengths_of[BATCH] = {96, 5, 60}, pads_of[BATCH] = {53, 0, 53};
 
 static int open_all(void **state)
 {
@@ -44,9 +45,10 @@ static int open_all(void **state)
     assert_true(device_alloc(&gpu, &x, sizeof input) && device_alloc(&gpu, &y, sizeof input) &&
                 device_alloc(&gpu, &cache, sizeof input) && device_alloc(&gpu, &values, sizeof input) &&
                 device_alloc(&gpu, &o, sizeof bits[0]) && device_alloc(&gpu, &lengths, sizeof lengths_of) &&
-                device_alloc(&gpu, &table, sizeof pages));
+                device_alloc(&gpu, &pads, sizeof pads_of) && device_alloc(&gpu, &table, sizeof pages));
     assert_true(device_upload(&gpu, x, input, sizeof input) &&
                 device_upload(&gpu, lengths, lengths_of, sizeof lengths_of) &&
+                device_upload(&gpu, pads, pads_of, sizeof pads_of) &&
                 device_upload(&gpu, table, pages, sizeof pages));
     return 0;
 }
@@ -80,9 +82,9 @@ static ptxpack_attention_plan *plan(rows kind)
                                           .heads_q = HEADS_Q,
                                           .heads_kv = HEADS_KV,
                                           .head_dim = DIM,
-                                          .options = kind != EQUAL ? PTXPACK_LENGTHS_KV : 0,
-                                          .append = kind == APPENDED ? &append : NULL};
-    if (kind == PAGED) {
+                                          .options = kind != EQUAL ? PTXPACK_LENGTHS_KV | PTXPACK_LEFT_PAD : 0,
+                                          .append = kind >= APPENDED ? &append : NULL};
+    if (kind == PAGED || kind == APPENDED_PAGED) {
         desc.kv_rows = PTXPACK_ROWS_PAGED;
         desc.rows_kv = PAGES, desc.page_rows = PAGE, desc.table_width = KEYS / PAGE;
     }
@@ -94,7 +96,7 @@ static ptxpack_attention_plan *plan(rows kind)
     return out;
 }
 
-/* The product, and attention of queries at q to keys at k; whether all went well. */
+/* The product y [KEYS][WIDTH] = x x^T, as large as the cache, and attention of queries at q to keys at k; whether all went well. */
 static bool attend(rows kind, uint32_t launch, uint64_t q, uint64_t k, uint64_t lengths_kv, int which)
 {
     ptxpack_attention_plan                *p = plan(kind);
@@ -108,8 +110,9 @@ static bool attend(rows kind, uint32_t launch, uint64_t q, uint64_t k, uint64_t 
                                                  .o = o,
                                                  .workspace = workspace,
                                                  .lengths_kv = lengths_kv,
+                                                 .left_pad = pads,
                                                  .page_table = table,
-                                                 .append = kind == APPENDED ? &append : NULL,
+                                                 .append = kind >= APPENDED ? &append : NULL,
                                                  .launch = launch};
     bool ok = multiply() && device_status(&gpu, ptxpack_attention_launch(p, &at, gpu.stream)) &&
               device_sync(&gpu) && device_download(&gpu, bits[which], o, sizeof bits[0]) &&
@@ -121,14 +124,14 @@ static bool attend(rows kind, uint32_t launch, uint64_t q, uint64_t k, uint64_t 
 TEST(queries_and_new_rows_of_the_product_before_are_waited_for)
 {
     for (int kind = EQUAL; kind < KINDS; kind++) {
-        const uint64_t q = kind == APPENDED ? x : y;
+        const uint64_t q = kind >= APPENDED ? x : y;
         assert_true(attend((rows)kind, NORMAL, q, cache, lengths, 0));
         for (int i = 0; i < 2; i++) {
             assert_true(attend((rows)kind, i == 0 ? OVERLAP : EARLY, q, cache, lengths, 1));
             assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
             assert_memory_equal(rows_of_cache[0], rows_of_cache[1], sizeof input);
         }
-        assert_int_equal(memcmp(rows_of_cache[0], input, sizeof input) != 0, kind == APPENDED);
+        assert_int_equal(memcmp(rows_of_cache[0], input, sizeof input) != 0, kind >= APPENDED);
     }
 }
 
