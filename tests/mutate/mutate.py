@@ -74,7 +74,7 @@ STEPS = {
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')] + EARLY,
     'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
-        (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))] + CHAIN + EARLY[:1],
+        (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (90, 'append f16 d80 r32'), (75, 'append '), (80, 'append '))] + CHAIN + EARLY[:1],
     'parallel/parts.ptx': [(80, 'attention_merge_parts', 'parts f16', '')] + [(sm, 'attention_merge_parts', 'merge of ', '') for sm in (75, 80)],
     'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)] +
                            CHAIN,

@@ -19,7 +19,7 @@ typedef enum rows { EQUAL, LENGTHS, PAGED, APPENDED, APPENDED_PAGED, KINDS } row
 
 static device             gpu;
 static ptxpack_gemm_plan *product;
-static uint64_t           x, y, cache, values, o, lengths, pads, table, workspace;
+static uint64_t           x, y, cache, values, o, lengths, none, pads, table, workspace;
 static uint16_t           input[CACHE], bits[2][O], rows_of_cache[2][CACHE];
 /* A block has 32 keys.  In pages the first sequence begins in the second block, and its last key is the last one of the third; the last
  * keys of the others are in their first blocks. */
@@ -45,7 +45,8 @@ static int open_all(void **state)
     assert_true(device_alloc(&gpu, &x, sizeof input) && device_alloc(&gpu, &y, sizeof input) &&
                 device_alloc(&gpu, &cache, sizeof input) && device_alloc(&gpu, &values, sizeof input) &&
                 device_alloc(&gpu, &o, sizeof bits[0]) && device_alloc(&gpu, &lengths, sizeof lengths_of) &&
-                device_alloc(&gpu, &pads, sizeof pads_of) && device_alloc(&gpu, &table, sizeof pages));
+                device_alloc(&gpu, &pads, sizeof pads_of) &&
+                device_alloc_zeros(&gpu, &none, sizeof lengths_of) && device_alloc(&gpu, &table, sizeof pages));
     assert_true(device_upload(&gpu, x, input, sizeof input) &&
                 device_upload(&gpu, lengths, lengths_of, sizeof lengths_of) &&
                 device_upload(&gpu, pads, pads_of, sizeof pads_of) &&
@@ -151,10 +152,13 @@ TEST(lengths_that_are_not_constant_are_noticed)
     assert_false(attend(LENGTHS, EARLY, x, cache, y, 0));
 }
 
-/* An append of its own: its places may be looked for early, its rows not. */
-TEST(places_of_an_append_are_noticed_if_they_are_not_constant)
+/* ---- an append of its own --------------------------------------------------------------------------------- */
+typedef enum moved { PLAIN, HALVES, PAIRS, BLOCKS, MOVES } moved;
+
+static ptxpack_attention_append_plan *append_plan(moved kind)
 {
     const ptxpack_strides               fresh = {WIDTH, WIDTH, DIM};
+    const bool                          turned = kind == HALVES || kind == PAIRS;
     const ptxpack_attention_append_desc desc = {.size = sizeof desc,
                                                 .dtype = PTXPACK_BF16,
                                                 .batch = BATCH,
@@ -162,28 +166,79 @@ TEST(places_of_an_append_are_noticed_if_they_are_not_constant)
                                                 .seqlen_kv = KEYS,
                                                 .heads_kv = HEADS_KV,
                                                 .head_dim = DIM,
+                                                .rotary_dim = turned ? DIM : 0,
+                                                .positions = turned ? KEYS : 0,
+                                                .options = kind == PAIRS ? PTXPACK_ROPE_PAIRS : 0,
                                                 .k_new = fresh,
-                                                .v_new = fresh};
-    ptxpack_attention_append_plan      *p;
-    assert_int_equal(ptxpack_attention_append_plan_create(gpu.handle, &desc, &p), PTXPACK_OK);
-    for (int i = 0; i < 4; i++) {
-        const uint32_t                         launch = i == 0 ? NORMAL : i == 1 ? OVERLAP : EARLY;
-        const ptxpack_attention_append_buffers at = {.size = sizeof at,
-                                                     .k_new = y,
-                                                     .v_new = y,
-                                                     .k = cache,
-                                                     .v = values,
-                                                     .lengths_kv = i < 3 ? lengths : y,
-                                                     .launch = launch};
-        assert_true(multiply());
-        bool ok = device_status(&gpu, ptxpack_attention_append(p, &at, gpu.stream)) && device_sync(&gpu);
-        assert_int_equal(ok, i < 3);
-        if (!ok)
-            continue;
-        assert_true(device_download(&gpu, rows_of_cache[i != 0], cache, sizeof input));
-        assert_memory_equal(rows_of_cache[0], rows_of_cache[i != 0], sizeof input);
+                                                .v_new = fresh,
+                                                .kv_dtype = kind == BLOCKS ? PTXPACK_Q8_0 : (ptxpack_dtype)0};
+    ptxpack_attention_append_plan      *out = NULL;
+    if (ptxpack_attention_append_plan_create(gpu.handle, &desc, &out) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(gpu.handle));
+    return out;
+}
+
+/* The product, and an append of its rows; whether all went well. */
+static bool append(const ptxpack_attention_append_plan *p, uint32_t launch, uint64_t lengths_kv, int which)
+{
+    const ptxpack_attention_append_buffers at = {.size = sizeof at,
+                                                 .k_new = y,
+                                                 .v_new = y,
+                                                 .k = cache,
+                                                 .v = values,
+                                                 .cos = x,
+                                                 .sin = x + sizeof(uint16_t) * KEYS * DIM / 2,
+                                                 .lengths_kv = lengths_kv,
+                                                 .launch = launch};
+    return multiply() && device_status(&gpu, ptxpack_attention_append(p, &at, gpu.stream)) &&
+           device_sync(&gpu) && device_download(&gpu, rows_of_cache[which], cache, sizeof input);
+}
+
+TEST(new_rows_of_the_product_before_are_waited_for)
+{
+    const uint32_t launches[] = {OVERLAP, EARLY};
+    for (int kind = PLAIN; kind < MOVES; kind++) {
+        ptxpack_attention_append_plan *p = append_plan((moved)kind);
+        assert_true(append(p, NORMAL, lengths, 0));
+        assert_memory_not_equal(rows_of_cache[0], input, sizeof input);
+        for (int i = 0; i < 2; i++) {
+            assert_true(append(p, launches[i], lengths, 1));
+            assert_memory_equal(rows_of_cache[0], rows_of_cache[1], sizeof input);
+        }
+        ptxpack_attention_append_plan_free(p);
     }
+}
+
+/* All of these lengths are too large, so that nothing is written. */
+TEST(places_of_new_rows_are_waited_for_unless_they_are_constant)
+{
+    ptxpack_attention_append_plan *p = append_plan(PLAIN);
+    assert_true(append(p, OVERLAP, y, 0));
+    assert_false(append(p, EARLY, y, 0));
     ptxpack_attention_append_plan_free(p);
+}
+
+/* Blocks whose rows have no place end after the product all the same: what comes next waits for them alone. */
+TEST(an_append_without_places_ends_after_the_kernel_before)
+{
+    ptxpack_attention_append_plan         *p = append_plan(PLAIN);
+    ptxpack_attention_plan                *next = plan(EQUAL);
+    const ptxpack_attention_append_buffers one = {.size = sizeof one,
+                                                  .k_new = x,
+                                                  .v_new = x,
+                                                  .k = cache,
+                                                  .v = values,
+                                                  .lengths_kv = none,
+                                                  .launch = EARLY};
+    const ptxpack_attention_buffers        two = {
+               .size = sizeof two, .q = y, .k = cache, .v = values, .o = o, .workspace = workspace, .launch = OVERLAP};
+    assert_true(attend(EQUAL, NORMAL, y, cache, lengths, 0));
+    assert_true(multiply() && device_status(&gpu, ptxpack_attention_append(p, &one, gpu.stream)) &&
+                device_status(&gpu, ptxpack_attention_launch(next, &two, gpu.stream)) && device_sync(&gpu) &&
+                device_download(&gpu, bits[1], o, sizeof bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    ptxpack_attention_append_plan_free(p);
+    ptxpack_attention_plan_free(next);
 }
 
 RUN_TESTS(NULL, NULL)
