@@ -348,15 +348,16 @@ const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *pla
 static ptxpack_status launch_both(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *buffers,
                                   struct CUstream_st *stream)
 {
-    ptxpack_attention_append_buffers append = {.size = sizeof append};
+    ptxpack_attention_append_buffers append;
     char                             line[PLAN_LINE];
     bool           overlap = false, own = false; /* of the attention's buffers, of the append's */
     ptxpack_status status = plan_check_launch(&attention_buffers_struct, buffers, &overlap, line);
     if (status == PTXPACK_OK)
         status = attached_check(plan, buffers, &append, line);
-    append.launch |= buffers->launch & PTXPACK_LAUNCH_CONSTANT_KV;
-    if (status == PTXPACK_OK)
+    if (status == PTXPACK_OK) {
+        append.launch |= buffers->launch & PTXPACK_LAUNCH_CONSTANT_KV;
         status = plan_check_launch(&append_buffers_struct, &append, &own, line);
+    }
     const plan_launched launches[] = {{&plan->append->head, &append, overlap || own},
                                       {&plan->head, buffers, overlap}};
     return status == PTXPACK_OK ? plan_enqueue(launches, 2, stream)

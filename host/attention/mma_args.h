@@ -186,7 +186,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  row_tiles,     "ARG_ROW_TILES")     /* with ROW_TILES: of a key head */             \
     X(S, int32_t,  row_tiles_inverse, "ARG_ROW_TILES_INVERSE")                                         \
     X(S, int32_t,  row_tiles_shift, "ARG_ROW_TILES_SHIFT")                                             \
-    X(S, int32_t,  early,         "ARG_EARLY")         /* sm_90: ptx/attention/decode/early.ptx */     \
+    X(S, int32_t,  early,         "ARG_EARLY")         /* sm_90: 0, or 1 + keys that are still written */\
     ATTENTION_HEADS(X, S)                                                                              \
     ATTENTION_CHUNKS(X, S)                                                                             \
     ATTENTION_HOOKS(X, S)                                                                              \

@@ -631,7 +631,8 @@ static const breakage wgmma_breakages[] = {
     {"the parts of a cluster have the scales of the first part", "gemm/wgmma_fp8.ptx",
      "add.u64 \\to, \\to, %scale_wide;", "", "e4m3-blocks rc 147x"},
     {"an append does not wait for the kernel before", "kv_cache/append.ptx", ".include \"atom/dependent.ptx\"",
-     ".macro GRID_WAIT\n.endm\n.macro GRID_RELEASE\ngriddepcontrol.launch_dependents;\n.endm",
+     ".macro GRID_WAIT\n.endm\n.macro GRID_WAIT_UNLESS early\n.endm\n.macro "
+     "GRID_RELEASE\ngriddepcontrol.launch_dependents;\n.endm",
      "chain f16 attention_wgmma_sm90_d64_192x128"},
     {"a merge does not wait for the kernel before", "attention/merge.ptx", "GRID_RELEASE GRID_WAIT",
      "GRID_RELEASE", "chain f16 attention_wgmma_sm90_d64_192x128"},

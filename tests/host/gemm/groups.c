@@ -11,6 +11,7 @@
 
 #include "host/gemm/inspect.h"
 #include "loader/loader.h"
+#include "refusals.h"
 
 static const ptxpack_gemm_desc good = {.size = sizeof(ptxpack_gemm_desc),
                                        .dtype = PTXPACK_BF16,
@@ -21,27 +22,7 @@ static const ptxpack_gemm_desc good = {.size = sizeof(ptxpack_gemm_desc),
                                        .has_bias = true,
                                        .groups = 6};
 
-static void expect_line(const char *line, const char *words)
-{
-    if (strstr(line, words) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", line, words);
-}
-
 /* ---- descriptors -------------------------------------------------------------------------------------- */
-static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
-{
-    gemm_geometry geometry;
-    char          line[PLAN_LINE] = "";
-    assert_int_equal(ptxpack_gemm_resolve(desc, &geometry, line), PTXPACK_E_ARG);
-    expect_line(line, words);
-}
-#define REFUSED(words, ...)         \
-    do {                            \
-        ptxpack_gemm_desc d = good; \
-        __VA_ARGS__;                \
-        expect_refusal(&d, words);  \
-    } while (0)
-
 static void what_groups_do_not_have_is_named(void **state)
 {
     (void)state;

@@ -5,6 +5,7 @@
 
 #include "host/gemm/inspect.h"
 #include "loader/loader.h"
+#include "refusals.h"
 #include "tests/support/unit.h"
 
 #define BEFORE_EACH NULL
@@ -18,26 +19,6 @@ static const ptxpack_gemm_desc good = {.size = sizeof(ptxpack_gemm_desc),
                                        .order_b = PTXPACK_COLUMN_MAJOR,
                                        .norm_a = true,
                                        .norm_eps = 1e-5f};
-
-static void expect_line(const char *line, const char *words)
-{
-    if (strstr(line, words) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", line, words);
-}
-
-static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
-{
-    gemm_geometry geometry;
-    char          line[PLAN_LINE] = "";
-    assert_int_equal(ptxpack_gemm_resolve(desc, &geometry, line), PTXPACK_E_ARG);
-    expect_line(line, words);
-}
-#define REFUSED(words, ...)         \
-    do {                            \
-        ptxpack_gemm_desc d = good; \
-        __VA_ARGS__;                \
-        expect_refusal(&d, words);  \
-    } while (0)
 
 TEST(malformed_fields_are_named)
 {
