@@ -194,7 +194,7 @@ typedef struct ptxpack_attention_desc {
      * block_width times as far.  0: all have the same lists. */
     int64_t block_batch, block_head;
     /* Keys that arrive while a launch runs: see "Arrivals"; with PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, seqlen_kv at least seqlen_q.
-     * A kernel's tiles must divide arrival_rows and early_rows: multiples of 128 have kernels for each head_dim up to 256;
+     * A kernel's blocks must divide arrival_rows, and 16 early_rows: multiples of 128 have kernels for each head_dim up to 256;
      * others may be PTXPACK_E_UNSUPPORTED.  0: off; then, and where `size` ends before these fields, the others are 0. */
     int32_t arrival_rows;
     int32_t early_rows;       /* from 0 to below seqlen_q */

@@ -115,7 +115,9 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
                                   attention_tiles *tiles, char line[PLAN_LINE])
 {
     enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, LEAST_HEADS = 8, HEADS = 16, TILE_LIMIT = 1 << 30 };
-    ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
+    ptxpack_attention_desc tiled = *d;
+    tiled.seqlen_q += attention_early_shift(g, block_m);
+    ptxpack_status status = attention_count_tiles(&tiled, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;
     if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags in the word of a tile's number */
@@ -129,7 +131,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     heads = attention_has_lists(g) || (attention_masks_right(g) && !attention_masks_left(g)) ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
-    tiles->tiles_total = (int32_t)attention_most_tiles(d, block_m);
+    tiles->tiles_total = (int32_t)attention_most_tiles(&tiled, block_m);
     return PTXPACK_OK;
 }
 
@@ -226,6 +228,7 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->arrival_rows = g->arrival_rows;
     a->early_rows = g->early_rows;
     a->early_keys = g->early_keys;
+    attention_find_turn(d, g, &a->turn_first, &a->turn_end);
 }
 
 static void fill_lengths(attention_wgmma_arguments *to, const ptxpack_attention_desc *d,
@@ -350,6 +353,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         status = encode_own_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, &packed, &plan->geometry, &tiles);
     plan->arguments.wgmma.group_shift = log2_of(split.group);
+    plan->arguments.wgmma.early_shift = attention_early_shift(&plan->geometry, l->block_m);
     fill_lengths(&plan->arguments.wgmma, desc, &plan->geometry);
     fill_chunks(&plan->arguments.wgmma, &plan->geometry);
     fill_bias(&plan->arguments.wgmma, desc);

@@ -53,7 +53,10 @@
     X(S, uint64_t,            arrivals,      "ARG_ARRIVALS")                                                               \
     X(S, int32_t,             arrival_rows,  "ARG_ARRIVAL_ROWS")                                                           \
     X(S, int32_t,             early_rows,    "ARG_EARLY_ROWS")                                                             \
-    X(S, int32_t,             early_keys,    "ARG_EARLY_KEYS")
+    X(S, int32_t,             early_keys,    "ARG_EARLY_KEYS")                                                             \
+    X(S, int32_t,             early_shift,   "ARG_EARLY_SHIFT")   /* rows of the first tile before row 0 */                \
+    X(S, int32_t,             turn_first,    "ARG_TURN_FIRST")    /* keys that rows from early_rows on see in another order */ \
+    X(S, int32_t,             turn_end,      "ARG_TURN_END")
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 #endif

@@ -89,8 +89,8 @@ static const char *excluded(const ptxpack_attention_desc *d, const attention_geo
 const char *attention_refuse_pieces(const ptxpack_attention_desc *d, const attention_geometry *g,
                                     const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    const int64_t m = ptxpack_variant_parameter(row, "BLOCK_M", 1),
-                  n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    enum { STORED = 16 /* rows */ };
+    const int64_t n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
     if (!attention_has_arrivals(g))
         return NULL;
     if (attention_arrivals_missing(row) != NULL)
@@ -100,12 +100,28 @@ const char *attention_refuse_pieces(const ptxpack_attention_desc *d, const atten
     else if (d->arrival_rows % n != 0)
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes multiples of %d keys: arrival_rows is %d", (int)n,
                     (int)d->arrival_rows);
-    else if (d->early_rows % m != 0)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes multiples of %d rows: early_rows is %d", (int)m,
+    else if (d->early_rows % STORED != 0)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes multiples of %d rows: early_rows is %d", (int)STORED,
                     (int)d->early_rows);
     else
         return NULL;
     return line;
+}
+
+int32_t attention_early_shift(const attention_geometry *g, int64_t block_m)
+{
+    return (int32_t)((block_m - g->early_rows % block_m) % block_m);
+}
+
+void attention_find_turn(const ptxpack_attention_desc *d, const attention_geometry *g, int32_t *first,
+                         int32_t *end)
+{
+    const int32_t rows = g->arrival_rows, last = d->seqlen_kv - rows; /* where the second run's own keys begin */
+    const int32_t early = last - g->early_keys - rows;                /* the first one's */
+    const bool    pieces = rows > 0 && g->early_rows == rows && d->seqlen_q == 2 * rows && early >= 0 &&
+                        last % rows == 0 && early % rows == 0;
+    *first = pieces ? early : 0;
+    *end = pieces ? last : 0;
 }
 
 int64_t attention_lse_place(const ptxpack_attention_desc *d, int64_t batch, int64_t head, int64_t row)

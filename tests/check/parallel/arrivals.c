@@ -20,7 +20,8 @@ typedef struct arrivals_case {
 
 static const arrivals_case cases[] = {
     {1, 2, 1, 64, 0, 128, 0, 3, true, 0, false, false, true},
-    {1, 2, 1, 64, 0, 384, 1, 2, true, 0, true, false, false},
+    {1, 2, 1, 64, 0, 384, 1, 2, true, 0, true, false, true},
+    {1, 2, 1, 64, 0, 128, 1, 4, true, 0, false, false, false},
     {1, 3, 1, 40, 0, 128, 2, -1, true, 0, false, true, true},
     {2, 2, 1, 128, 0, 128, 1, 2, true, 0, false, false, true},
     {1, 1, 1, 128, 0, 384, 0, 1, true, 20, false, false, false},

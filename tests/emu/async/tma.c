@@ -164,6 +164,7 @@ TEST(test_stores)
     for (int n = 0; n < 160; n++) {
         struct problem p;
         make_problem(&p, 1 + (uint32_t)n % 5, (uint32_t)n / 5 % 4);
+        begin_inside(&p);
         if (p.extent > sizeof tensor || p.room > IMAGE - 1024)
             continue;
         random_bytes(tensor, p.extent);

@@ -62,6 +62,13 @@ static inline void make_problem(struct problem *p, uint32_t rank, uint32_t swizz
     p->room = rows * (swizzle && p->box[0] < span ? span : p->box[0]) * p->bytes;
 }
 
+/* Stores and reductions may not begin before the tensor. */
+static inline void begin_inside(struct problem *p)
+{
+    for (uint32_t d = 0; d < p->rank; d++)
+        p->at[d] = p->at[d] < 0 ? -p->at[d] : p->at[d];
+}
+
 /* Element (i0, i1, ..) of the box: its place in shared memory, and its offset in the tensor or -1. */
 static inline uint32_t place_of(const struct problem *p, const uint32_t i[5])
 {

@@ -71,12 +71,12 @@ static void assert_refused(const ptxpack_attention_desc *d, const char *word, co
     ptxpack_close(handle);
 }
 
-static void rows_take_what_their_tiles_divide(void **state)
+static void rows_take_what_their_blocks_divide(void **state)
 {
     (void)state;
     ptxpack_attention_desc d = pieces;
     assert_refused(&d, "wgmma_sm90_d64_128x128", NULL);
-    assert_refused(&d, "wgmma_sm90_d64_192x128", "takes multiples of 192 rows: early_rows is 128");
+    assert_refused(&d, "wgmma_sm90_d64_192x128", NULL);
     assert_refused(&d, "mma_sm80_d64_128x64", "does not wait for keys (arrival_rows)");
     d.seqlen_q = 4;
     d.early_rows = d.early_keys = 0;
@@ -86,6 +86,8 @@ static void rows_take_what_their_tiles_divide(void **state)
     d.arrival_rows = 64;
     assert_refused(&d, "wgmma_sm90_d64_64x128", "takes multiples of 128 keys: arrival_rows is 64");
     assert_refused(&d, "wgmma_sm90_d128_64x64", NULL);
+    d.early_rows = 120;
+    assert_refused(&d, "wgmma_sm90_d128_64x64", "takes multiples of 16 rows: early_rows is 120");
     d.early_rows = d.early_keys = 0;
     assert_refused(&d, "wgmma_sm90_d128_192x64", NULL);
     d = pieces;
@@ -190,7 +192,7 @@ static void older_descriptors_have_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_fields_are_refused),      cmocka_unit_test(rows_take_what_their_tiles_divide),
+        cmocka_unit_test(bad_fields_are_refused),      cmocka_unit_test(rows_take_what_their_blocks_divide),
         cmocka_unit_test(addresses_are_checked),       cmocka_unit_test(reference_has_two_runs),
         cmocka_unit_test(older_descriptors_have_none),
     };

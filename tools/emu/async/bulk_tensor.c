@@ -232,6 +232,12 @@ struct tensor_issue {
     struct emu_ref        shared;
 };
 
+static int32_t coordinate_of(const struct tensor_issue *i, uint32_t dimension)
+{
+    const struct tensor_op *o = (const struct tensor_op *)i->op->data;
+    return (int32_t)emu_r32(i->w, i->op->source[o->coordinate[dimension]])[i->lane];
+}
+
 static struct tensor_copy *new_copy(const struct tensor_issue *i, struct emu_cta *cta)
 {
     const struct tensor_op *o = (const struct tensor_op *)i->op->data;
@@ -243,7 +249,7 @@ static struct tensor_copy *new_copy(const struct tensor_issue *i, struct emu_cta
     c->shared.cta = cta;
     c->shared.at = cta->shared + c->shared.address;
     for (uint32_t d = 0; d < o->rank; d++)
-        c->coordinate[d] = (int32_t)emu_r32(i->w, i->op->source[o->coordinate[d]])[i->lane];
+        c->coordinate[d] = coordinate_of(i, d);
     if (!find_global(c, &c->global) || (o->reduces && !type_of_reduction(c))) {
         async_discard(&c->signal.op);
         return NULL;
@@ -283,17 +289,23 @@ static bool find_shared(struct tensor_issue *i)
     return true;
 }
 
-static bool check_first_coordinate(struct emu_warp *w, const struct emu_op *op, int lane,
-                                   const struct emu_tensor_map *map)
+/* A load may begin before the tensor, in any dimension; a store or a reduction there is an illegal instruction on an H200. */
+static bool check_coordinates(const struct tensor_issue *i)
 {
-    const struct tensor_op *o = (const struct tensor_op *)op->data;
-    int32_t                 first = (int32_t)emu_r32(w, op->source[o->coordinate[0]])[lane];
-    if ((int64_t)first * map->element_bytes % 16 == 0)
-        return true;
-    emu_fault(w, op, lane, 715,
-              "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)", first,
-              map->element_bytes);
-    return false;
+    const struct tensor_op *o = (const struct tensor_op *)i->op->data;
+    if ((int64_t)coordinate_of(i, 0) * i->map.element_bytes % 16 != 0) {
+        emu_fault(i->w, i->op, i->lane, 715,
+                  "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)",
+                  coordinate_of(i, 0), i->map.element_bytes);
+        return false;
+    }
+    for (uint32_t d = 0; d < o->rank && o->target.way != BULK_LOAD; d++)
+        if (coordinate_of(i, d) < 0) {
+            emu_fault(i->w, i->op, i->lane, 715, "coordinate %u is %d: only a load may begin before the tensor",
+                      d, coordinate_of(i, d));
+            return false;
+        }
+    return true;
 }
 
 static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -302,8 +314,7 @@ static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t ma
     for (uint32_t m = mask; m; m &= m - 1) {
         struct tensor_issue i = {.w = w, .op = op, .lane = __builtin_ctz(m)};
         bulk_check_policy(w, op, &o->target, i.lane);
-        if (!read_map(w, op, i.lane, &i.map) || !check_first_coordinate(w, op, i.lane, &i.map) ||
-            !find_shared(&i))
+        if (!read_map(w, op, i.lane, &i.map) || !check_coordinates(&i) || !find_shared(&i))
             return;
         if (o->target.way == BULK_LOAD) {
             if (!bulk_each_block(w, op, &o->target, i.lane, i.shared.cta, &i, issue_load))
