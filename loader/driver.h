@@ -173,6 +173,8 @@ typedef struct ptxpack_cu_peer_copy { /* CUDA_MEMCPY3D_PEER */
     X(cuMemcpyPeerAsync, 4000, "", OPTIONAL,                                                                   \
       (ptxpack_deviceptr to, struct CUctx_st * to_context, ptxpack_deviceptr from,                             \
        struct CUctx_st * from_context, size_t bytes, struct CUstream_st * stream))                             \
+    X(cuStreamWriteValue32, 11070, "_v2", OPTIONAL,                                                            \
+      (struct CUstream_st * stream, ptxpack_deviceptr address, uint32_t value, unsigned int flags))            \
     X(cuMemcpy3DPeerAsync, 4000, "", OPTIONAL,                                                                 \
       (const struct CUDA_MEMCPY3D_PEER_st *copy, struct CUstream_st *stream))                                  \
     X(cuDeviceCanAccessPeer, 4000, "", OPTIONAL, (int *can, int device, int peer))                             \

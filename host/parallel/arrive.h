@@ -2,12 +2,14 @@
  * by piece, for keys that are on their way (attention.h, "Arrivals").
  *
  * A piece is a chunk of the whole sequence; all have as many rows.  The buffer has the pieces of other ranks at their places in
- * the sequence; the rank's own stay where they are.  Beside the data of a piece a copy brings its word, from a word of the rank
- * that it comes from, on the same stream, and so after the data. */
+ * the sequence; the rank's own stay where they are.  The word of a piece is written in the stream of its copy, and so after the
+ * data. */
 #ifndef PTXPACK_PARALLEL_ARRIVE_H
 #define PTXPACK_PARALLEL_ARRIVE_H
 #include "plan.h"
 
+/* Whether kernels of a group can begin before their keys are there, but for launches that are captured. */
+bool arrive_early(const ptxpack_parallel_group *group);
 /* Whether a problem is one of this way.  PTXPACK_E_ARG, with `line` */
 ptxpack_status arrive_check(const parallel_whole *whole, char line[PLAN_LINE]);
 /* The attention of a rank's rows. */

@@ -239,7 +239,7 @@ static ptxpack_status exchange(const decode_plan *plan, int32_t local, const dec
         const int32_t from = (local + n) % g->local; /* not all from the same one at a time */
         status = group_wait_for(g, local, stream, plan->rank[from].done);
         if (status == PTXPACK_OK)
-            status = group_copy(g, local, record_of(plan, &b[local], from), from,
+            status = group_copy(g, g->member[local].copies, local, record_of(plan, &b[local], from), from,
                                 record_of(plan, &b[from], from), plan->record);
     }
     return status == PTXPACK_OK ? group_record(g, local, plan->rank[local].arrived, stream) : status;

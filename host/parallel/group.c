@@ -54,16 +54,15 @@ ptxpack_status group_wait_for(const ptxpack_parallel_group *g, int32_t local, st
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------- */
-ptxpack_status group_copy(const ptxpack_parallel_group *g, int32_t to, uint64_t to_address, int32_t from,
-                          uint64_t from_address, uint64_t bytes)
+ptxpack_status group_copy(const ptxpack_parallel_group *g, struct CUstream_st *stream, int32_t to,
+                          uint64_t to_address, int32_t from, uint64_t from_address, uint64_t bytes)
 {
     const group_local_rank      *target = &g->member[to], *source = &g->member[from];
     const struct ptxpack_driver *d = ptxpack_driver_table(target->handle);
     struct CUctx_st  *there = ptxpack_context(target->handle), *here = ptxpack_context(source->handle);
     ptxpack_cu_result result = there == here
-                                   ? d->cuMemcpyDtoDAsync(to_address, from_address, bytes, target->copies)
-                                   : d->cuMemcpyPeerAsync(to_address, there, from_address, here, bytes,
-                                                          target->copies);
+                                   ? d->cuMemcpyDtoDAsync(to_address, from_address, bytes, stream)
+                                   : d->cuMemcpyPeerAsync(to_address, there, from_address, here, bytes, stream);
     return result == PTXPACK_CU_SUCCESS ? PTXPACK_OK : group_fail(g, to, result, "a copy between ranks");
 }
 
@@ -146,6 +145,8 @@ ptxpack_status group_make_member(ptxpack_parallel_group *g, int32_t local)
         if (!enable_access(member->handle, g->member[i].handle))
             g->direct = false;
     ptxpack_cu_result result = d->cuStreamCreate(&member->copies, PTXPACK_CU_STREAM_NON_BLOCKING);
+    if (result == PTXPACK_CU_SUCCESS)
+        result = d->cuStreamCreate(&member->values, PTXPACK_CU_STREAM_NON_BLOCKING);
     for (int i = 0; i < 2 && result == PTXPACK_CU_SUCCESS; i++)
         result = d->cuStreamCreate(&member->beside[i], PTXPACK_CU_STREAM_NON_BLOCKING);
     if (result == PTXPACK_CU_SUCCESS && g->nccl != NULL) {
@@ -211,6 +212,8 @@ void ptxpack_parallel_free(ptxpack_parallel_group *g)
         if (g->member[i].copies != NULL && group_enter(g, i, &pushed) == PTXPACK_OK) {
             const struct ptxpack_driver *d = ptxpack_driver_table(g->member[i].handle);
             d->cuStreamDestroy(g->member[i].copies);
+            if (g->member[i].values != NULL)
+                d->cuStreamDestroy(g->member[i].values);
             for (int n = 0; n < 2; n++)
                 if (g->member[i].beside[n] != NULL)
                     d->cuStreamDestroy(g->member[i].beside[n]);

@@ -13,6 +13,7 @@ enum { GROUP_RANKS = PRESENCE_RANKS, GROUP_STEPS = 11, GROUP_RECORD = 256, GROUP
 typedef struct group_local_rank {
     ptxpack            *handle;
     struct CUstream_st *copies;    /* data of other ranks arrive on it */
+    struct CUstream_st *values;    /* or keys on that one, and values on this one at the same time */
     struct CUstream_st *beside[2]; /* kernels of a chunk that take what arrives */
 } group_local_rank;
 
@@ -60,9 +61,9 @@ ptxpack_status group_record(const ptxpack_parallel_group *group, int32_t local, 
                             struct CUstream_st *stream);
 ptxpack_status group_wait_for(const ptxpack_parallel_group *group, int32_t local, struct CUstream_st *stream,
                               struct CUevent_st *event);
-/* Enqueues a copy from the memory of local rank `from` to that of local rank `to`, on the copy stream of `to`. */
-ptxpack_status group_copy(const ptxpack_parallel_group *group, int32_t to, uint64_t to_address, int32_t from,
-                          uint64_t from_address, uint64_t bytes);
+/* Enqueues a copy from the memory of local rank `from` to that of local rank `to`, in a stream of `to`. */
+ptxpack_status group_copy(const ptxpack_parallel_group *group, struct CUstream_st *stream, int32_t to,
+                          uint64_t to_address, int32_t from, uint64_t from_address, uint64_t bytes);
 
 /* `depth` times `height` rows of `width` bytes.  One side of a copy of them: the memory has `depth` times `rows` rows of `pitch`
  * bytes, of which they begin in row y, x bytes after its beginning. */

@@ -2,7 +2,7 @@
  *
  *   stream of a rank   ready | own keys | wait for the streams beside, merge | wait until others have read
  *   beside, a chunk    wait for ready | wait for step 1, its part | step 2 ...
- *   its copies         wait for ready of all ranks that are read | step 1 | step 2 ...
+ *   its copies         wait for ready of all ranks that are read | step 1 | step 2 ...; keys and values in a stream each
  * Way `arrive` is in arrive.c.  Way `heads`, which is in heads.c:
  *   stream of a rank   ready | wait for step 1, all of its heads | wait until others have their results
  *   its copies         wait for ready of all ranks | step 1, rows | wait for the kernels of all ranks | step 2, results
@@ -59,17 +59,19 @@ static ptxpack_status check_rank(const parallel_plan *plan, int32_t local, const
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------- */
+/* Keys in the rank's stream of copies, values in `values`. */
 static ptxpack_status copy_rows(const parallel_plan *plan, int32_t local, const parallel_buffers *b,
-                                const parallel_copy *copy, int32_t from_local)
+                                const parallel_copy *copy, int32_t from_local, struct CUstream_st *values)
 {
     const parallel_rank    *to = &plan->rank[local], *from = &plan->rank[from_local];
     const parallel_buffers *source = &b[from_local];
     const int64_t           k = plan->whole.k_row, v = plan->whole.v_row;
+    struct CUstream_st     *keys = plan->group->member[local].copies;
     for (int64_t i = 0; i < plan->whole.batch; i++) {
         const int64_t at = i * to->schedule->buffer_rows + copy->to, there = i * from->rows + copy->from;
-        TRY(group_copy(plan->group, local, b[local].workspace + to->k + (uint64_t)(at * k), from_local,
+        TRY(group_copy(plan->group, keys, local, b[local].workspace + to->k + (uint64_t)(at * k), from_local,
                        source->k + (uint64_t)(there * k), (uint64_t)(copy->count * k)));
-        TRY(group_copy(plan->group, local, b[local].workspace + to->v + (uint64_t)(at * v), from_local,
+        TRY(group_copy(plan->group, values, local, b[local].workspace + to->v + (uint64_t)(at * v), from_local,
                        source->v + (uint64_t)(there * v), (uint64_t)(copy->count * v)));
     }
     return PTXPACK_OK;
@@ -113,7 +115,7 @@ static ptxpack_status enqueue_transfers(const parallel_plan *plan, int32_t local
         *over = (group_step){r->arrived[step], -1};
         for (int32_t i = 0; i < s->copy_count; i++)
             if (s->copies[i].step == step && s->copies[i].rank == plan->group->first)
-                TRY(copy_rows(plan, local, b, &s->copies[i], local));
+                TRY(copy_rows(plan, local, b, &s->copies[i], local, stream));
         TRY(group_begin(plan->group));
         for (int32_t i = 0; i < s->copy_count; i++)
             if (s->copies[i].step == step && s->copies[i].rank != plan->group->first) {
@@ -129,30 +131,49 @@ static ptxpack_status enqueue_transfers(const parallel_plan *plan, int32_t local
     return PTXPACK_OK;
 }
 
+/* The stream of values goes on when the keys are there, too, while that of keys takes the next ones. */
+static ptxpack_status join_keys(const parallel_plan *plan, int32_t local)
+{
+    const group_local_rank *member = &plan->group->member[local];
+    struct CUevent_st      *keys = plan->rank[local].keys;
+    TRY(group_record(plan->group, local, keys, member->copies));
+    return group_wait_for(plan->group, local, member->values, keys);
+}
+
+/* Both streams go on when a local rank's own has come to the launch. */
+static ptxpack_status wait_for_rank(const parallel_plan *plan, int32_t local, int32_t rank)
+{
+    const group_local_rank *member = &plan->group->member[local];
+    TRY(group_wait_for(plan->group, local, member->copies, plan->rank[rank].ready));
+    return group_wait_for(plan->group, local, member->values, plan->rank[rank].ready);
+}
+
 /* All copies of a rank.  Those of a step begin with the first one whose rank is above this one's, so that the ranks do not
  * read from the same one at a time; of way `arrive` with those that are attended to first, which are of different ranks. */
 static ptxpack_status enqueue_copies(const parallel_plan *plan, int32_t local, const parallel_buffers *b)
 {
     const parallel_schedule *s = plan->rank[local].schedule;
-    struct CUstream_st      *stream = plan->group->member[local].copies;
+    struct CUstream_st      *values = plan->group->member[local].values;
     const bool               arrives = plan->whole.problem.way == PTXPACK_PARALLEL_ARRIVE;
     if (plan->group->nccl != NULL)
         return enqueue_transfers(plan, local, b);
-    TRY(group_wait_for(plan->group, local, stream, plan->rank[local].ready));
+    TRY(wait_for_rank(plan, local, local));
     for (int32_t i = 0, end; i < s->copy_count; i = end) {
         int32_t step = s->copies[i].step, first = i;
         for (end = i; end < s->copy_count && s->copies[end].step == step; end++) {
             if (!arrives && first == i && s->copies[end].rank > local && s->copies[i].rank <= local)
                 first = end;
-            TRY(group_wait_for(plan->group, local, stream, plan->rank[s->copies[end].rank].ready));
+            TRY(wait_for_rank(plan, local, s->copies[end].rank));
         }
         for (int32_t n = 0; n < end - i; n++) {
             const parallel_copy *copy = &s->copies[i + (first - i + n) % (end - i)];
-            TRY(copy_rows(plan, local, b, copy, copy->rank));
+            TRY(copy_rows(plan, local, b, copy, copy->rank, values));
+            if (arrives || n == end - i - 1)
+                TRY(join_keys(plan, local));
             if (arrives)
                 TRY(arrive_tell(plan, local, b, copy));
         }
-        TRY(group_record(plan->group, local, plan->rank[local].arrived[step], stream));
+        TRY(group_record(plan->group, local, plan->rank[local].arrived[step], values));
     }
     return PTXPACK_OK;
 }

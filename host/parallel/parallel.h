@@ -22,10 +22,10 @@
  *                  ranks.  All ranks have the same work, with any mask and kind of shards, and nothing is merged; nothing is
  *                  computed while data are on their way
  *          arrive  one launch of all of its rows begins at once, with its own keys, and waits for those of others as it comes to
- *                  them.  Of a causal mask, dense rows in chunks of equal length, multiples of 128, on Hopper.  It is never
- *                  chosen, but taken where it is asked for: it has not been measured.  With NCCL, in a graph, and where ranks
- *                  share a device, all keys come first
- *          By the first two, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
+ *                  them.  Of a causal mask, dense rows in chunks of equal length, multiples of 128, on Hopper.  With NCCL, and
+ *                  where ranks share a device, all keys come first, and it is not chosen; in a launch that is captured, too: ask
+ *                  for steps there
+ *          By all but heads, keys that no row of a rank sees are not taken.  A plan chooses the way that its model of time prefers,
  *          and heads only where it is expected to be faster by a tenth; of packed rows it chooses gather.
  * Memory   Device buffers belong to the caller, the workspace, too; the library allocates none, but for 256 bytes a rank
  *          in a group by NCCL.  k and v of a rank, with heads q, and with heads and arrive the workspace are read by other ranks: its

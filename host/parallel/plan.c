@@ -122,6 +122,8 @@ static ptxpack_status make_events(const ptxpack_parallel_group *g, int32_t local
     if (status != PTXPACK_OK)
         return status;
     ptxpack_cu_result result = d->cuEventCreate(&r->ready, PTXPACK_CU_EVENT_DISABLE_TIMING);
+    if (result == PTXPACK_CU_SUCCESS)
+        result = d->cuEventCreate(&r->keys, PTXPACK_CU_EVENT_DISABLE_TIMING);
     for (int i = 0; i < 2 && result == PTXPACK_CU_SUCCESS; i++)
         result = d->cuEventCreate(&r->beside[i], PTXPACK_CU_EVENT_DISABLE_TIMING);
     for (int32_t i = 1; i <= r->steps && result == PTXPACK_CU_SUCCESS; i++)
@@ -164,6 +166,8 @@ static void free_rank(const ptxpack_parallel_group *g, int32_t local, parallel_r
     bool                         pushed;
     if (r->ready != NULL && group_enter(g, local, &pushed) == PTXPACK_OK) {
         d->cuEventDestroy(r->ready);
+        if (r->keys != NULL)
+            d->cuEventDestroy(r->keys);
         for (int i = 0; i < 2; i++)
             if (r->beside[i] != NULL)
                 d->cuEventDestroy(r->beside[i]);
@@ -213,7 +217,7 @@ ptxpack_status ptxpack_attention_parallel_plan_create(ptxpack_parallel_group    
     if (plan == NULL)
         return PTXPACK_MISSING(handle, "plan");
     ptxpack_status status = parallel_resolve(desc, g->ranks, &whole, line);
-    status = status == PTXPACK_OK ? parallel_choose(handle, &whole, (double)desc->link_gbps)
+    status = status == PTXPACK_OK ? parallel_choose(handle, &whole, (double)desc->link_gbps, arrive_early(g))
                                   : ptxpack_fail(handle, status, "%s", line);
     status = parallel_agree(g, &whole, status);
     if (status != PTXPACK_OK)

@@ -56,7 +56,8 @@ typedef struct parallel_rank {
         steps; /* by step; steps of the whole group, with NCCL, otherwise those of the schedule; of heads 2 */
     struct CUevent_st *ready; /* the rank's stream has come to the launch */
     struct CUevent_st
-        *beside[2]; /* the parts of a chunk that take what arrives are done; [0]: those of heads */
+        *beside[2];          /* the parts of a chunk that take what arrives are done; [0]: those of heads */
+    struct CUevent_st *keys; /* the keys of a copy, or of a step */
     struct CUevent_st *arrived[PARALLEL_STEPS + 1]; /* the copies of a step */
 } parallel_rank;
 
@@ -98,7 +99,8 @@ ptxpack_status parallel_model(const ptxpack *handle, const parallel_whole *whole
 /* The same of the slowest rank with a way. */
 ptxpack_status parallel_slowest(const ptxpack *handle, const parallel_whole *whole, ptxpack_parallel_way way,
                                 double link_gbps, parallel_time *out);
-/* The least time of all ranks' slowest, over gather and steps, and over heads where these can be divided and that takes a tenth
- * less, unless the problem says one; sets the problem's way. */
-ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *whole, double link_gbps);
+/* The least time of all ranks' slowest, over gather and steps; over arrive, where kernels may begin early and that takes a hundredth
+ * less; and over heads, where these can be divided and that takes a tenth less; unless the problem says one.  Sets the problem's
+ * way.  early: kernels can begin before their keys are there (arrive.h) */
+ptxpack_status parallel_choose(const ptxpack *handle, parallel_whole *whole, double link_gbps, bool early);
 #endif

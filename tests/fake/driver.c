@@ -269,6 +269,8 @@ NOTHING(cuStreamQuery, struct CUstream_st *stream)
 NOTHING(cuMemcpyPeerAsync, ptxpack_deviceptr to, struct CUctx_st *to_context, ptxpack_deviceptr from,
         struct CUctx_st *from_context, size_t bytes, struct CUstream_st *stream)
 NOTHING(cuMemcpy3DPeerAsync, const struct CUDA_MEMCPY3D_PEER_st *copy, struct CUstream_st *stream)
+NOTHING(cuStreamWriteValue32, struct CUstream_st *stream, ptxpack_deviceptr address, uint32_t value,
+        unsigned int flags)
 NOTHING(cuDeviceCanAccessPeer, int *can, int device, int peer)
 NOTHING(cuCtxEnablePeerAccess, struct CUctx_st *peer, unsigned int flags)
 NOTHING(cuStreamSynchronize, struct CUstream_st *stream)

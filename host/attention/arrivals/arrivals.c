@@ -116,8 +116,9 @@ int32_t attention_early_shift(const attention_geometry *g, int64_t block_m)
 void attention_find_turn(const ptxpack_attention_desc *d, const attention_geometry *g, int32_t *first,
                          int32_t *end)
 {
-    const int32_t rows = g->arrival_rows, last = d->seqlen_kv - rows; /* where the second run's own keys begin */
-    const int32_t early = last - g->early_keys - rows;                /* the first one's */
+    const int32_t rows = g->arrival_rows,
+                  last = d->seqlen_kv - rows;          /* where the second run's own keys begin */
+    const int32_t early = last - g->early_keys - rows; /* the first one's */
     const bool    pieces = rows > 0 && g->early_rows == rows && d->seqlen_q == 2 * rows && early >= 0 &&
                         last % rows == 0 && early % rows == 0;
     *first = pieces ? early : 0;

@@ -109,7 +109,7 @@ static bool heads_chosen(int32_t ranks, int32_t rows, int32_t heads_kv, ptxpack_
     char                                  line[PLAN_LINE];
     parallel_whole                        whole;
     assert_int_equal(parallel_resolve(&desc, ranks, &whole, line), PTXPACK_OK);
-    assert_int_equal(parallel_choose(handles[0], &whole, (double)link_gbps), PTXPACK_OK);
+    assert_int_equal(parallel_choose(handles[0], &whole, (double)link_gbps, true), PTXPACK_OK);
     return whole.problem.way == PTXPACK_PARALLEL_HEADS;
 }
 

@@ -168,7 +168,7 @@ static bool choose(ranks_bench *b, const ranks_case *c, int *chosen)
     parallel_whole                        whole;
     ptxpack_status                        status = parallel_resolve(&desc, b->ranks, &whole, line);
     if (status == PTXPACK_OK)
-        status = parallel_choose(handle, &whole, b->settings->link);
+        status = parallel_choose(handle, &whole, b->settings->link, b->gpus == b->ranks);
     *chosen = (int)whole.problem.way;
     return device_status(&b->rank[0].gpu, status);
 }

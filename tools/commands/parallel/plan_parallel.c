@@ -88,7 +88,8 @@ static ptxpack_status report_ways(plan *p, const parallel_whole *w, double link)
     return status;
 }
 
-static void report_part(report *r, const parallel_schedule *s, const parallel_part *part)
+/* With `arrives` it is a part of the rank's one launch, whose keys are in the shard or come into the buffer. */
+static void report_part(report *r, const parallel_schedule *s, const parallel_part *part, bool arrives)
 {
     static const char *const masks[] = {"no mask", "causal, from the first row", "causal, to the last row",
                                         "a window, from the first row", "a window, to the last row"};
@@ -97,16 +98,17 @@ static void report_part(report *r, const parallel_schedule *s, const parallel_pa
     report_int(r, "step", part->step);
     report_int(r, "first_row", s->chunk[part->chunk].first);
     report_int(r, "rows", s->chunk[part->chunk].count);
-    report_text(r, "keys_in", "%s", part->step == 0 ? "shard" : "buffer");
+    report_text(r, "keys_in", "%s", arrives ? "sequence" : part->step == 0 ? "shard" : "buffer");
     report_int(r, "first_key", part->row);
     report_int(r, "keys", part->rows);
     report_text(r, "mask", "%s", masks[part->mask]);
     report_int(r, "window_left", part->window_left);
     report_int(r, "window_right", part->window_right);
-    report_line(r, window ? "  step {step}   {rows row} from {first_row} attend to {keys key} of the "
+    report_text(r, ".when", arrives ? "launch" : "step %d", (int)part->step);
+    report_line(r, window ? "  {when}   {rows row} from {first_row} attend to {keys key} of the "
                             "{keys_in}, from {first_key}: "
                             "{mask} {window_left}, {window_right}"
-                          : "  step {step}   {rows row} from {first_row} attend to {keys key} of the "
+                          : "  {when}   {rows row} from {first_row} attend to {keys key} of the "
                             "{keys_in}, from {first_key}: {mask}");
     report_close(r);
 }
@@ -165,14 +167,15 @@ static void report_heads(plan *p, const parallel_whole *w, int32_t rank)
     }
     report_close(r);
     report_open(r, "parts", '[');
-    report_part(r, &whole, &part);
+    report_part(r, &whole, &part, false);
     report_close(r);
     report_line(r, "  copy 2   the results of {shard_rows row}, from all ranks");
 }
 
 static ptxpack_status report_rank(plan *p, const parallel_whole *w, int32_t rank)
 {
-    report *r = &p->out;
+    report    *r = &p->out;
+    const bool arrives = w->problem.way == PTXPACK_PARALLEL_ARRIVE;
     if (w->problem.way == PTXPACK_PARALLEL_HEADS) {
         report_open(r, NULL, '{');
         report_heads(p, w, rank);
@@ -188,15 +191,17 @@ static ptxpack_status report_rank(plan *p, const parallel_whole *w, int32_t rank
     report_int(r, "buffer_rows", s->buffer_rows);
     report_real(r, "buffer_mb", 1e-6 * w->desc.batch * (double)(s->buffer_rows * (w->k_row + w->v_row)));
     report_line(
-        r,
-        "\nrank {rank}     holds {shard_rows row}, takes {buffer_rows row} of keys and values: {buffer_mb} MB");
+        r, arrives ? "\nrank {rank}     holds {shard_rows row}, has a buffer for {buffer_rows row} of keys and "
+                     "values: {buffer_mb} MB"
+                   : "\nrank {rank}     holds {shard_rows row}, takes {buffer_rows row} of keys and values: "
+                     "{buffer_mb} MB");
     report_open(r, "copies", '[');
     for (int32_t i = 0; i < s->copy_count; i++)
         report_copy(r, &s->copies[i]);
     report_close(r);
     report_open(r, "parts", '[');
     for (int32_t i = 0; i < s->part_count; i++)
-        report_part(r, s, &s->parts[i]);
+        report_part(r, s, &s->parts[i], arrives);
     report_close(r);
     for (int32_t c = 0; c < s->chunks; c++)
         if (parallel_parts_of(s, c) > 1) {
@@ -223,7 +228,7 @@ static int fill(plan *p)
     parallel_whole                        whole;
     if (parallel_resolve(&desc, (int32_t)s->ranks, &whole, line) != PTXPACK_OK)
         return command_fail("plan", "%s", line), COMMAND_USAGE;
-    ptxpack_status status = parallel_choose(p->handle, &whole, link);
+    ptxpack_status status = parallel_choose(p->handle, &whole, link, true);
     attention_problem_report(&p->out, &p->attention);
     report_int(&p->out, "ranks", whole.problem.ranks);
     report_text(&p->out, "shards", "%s", s->shards);

@@ -279,7 +279,8 @@ class Group(_Ranks):
         shards      "zigzag": the rank has chunk r of 2 ranks, then chunk 2 ranks - 1 - r; "contiguous": chunk r of `ranks`
         way         "gather": the rank takes all keys, then attends; "steps": it attends while they arrive; "heads": it attends with its
                     share of the heads to whole sequences, and k has a multiple of `ranks` heads; "arrive": causal, on Hopper, all of
-                    its rows in one launch that waits for keys as it comes to them; None: the faster one of the first three
+                    its rows in one launch that waits for keys as it comes to them; None: what is thought to be
+                    fastest
         return_lse  a second result, f32: for each chunk of the rank, one after another, [batch, heads_q, rows of the chunk]
         The others are those of ptxpack.attention.  With alibi_slopes or attention_chunk the way is "gather" or "heads".  Nothing waits
         on the host but for the first call of a shape."""

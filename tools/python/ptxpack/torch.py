@@ -219,7 +219,7 @@ class ContextParallel:
         way         "gather": the rank takes all keys that it needs, then attends; "steps": it attends while they arrive; "heads": it
                     attends with its share of the heads to whole sequences, and k has a multiple of `ranks` heads; "arrive": causal,
                     on Hopper, one launch that waits for keys as it comes to them (by NCCL, when all are there); None: what is
-                    thought to be faster of the first three
+                    thought to be fastest
         return_lse  a second result: a tuple with the log-sum-exps of each chunk of the rank, one or two, f32 [batch, heads, rows of
                     the chunk], of packed rows [heads, rows of the chunk]
         causal, window, softcap, scale and sinks are those of ptxpack.attention.  The first call of a shape waits for all ranks."""
