@@ -99,6 +99,9 @@ for ranks in (2, 8, 64, 512):
     for way in simulation.WAYS if ranks <= 8 else simulation.BY_KEYS:
         for causal, shards in ((True, "zigzag"), (False, "zigzag"), (False, "contiguous")):
             perfect = problem(causal=causal, shards=shards)
+            if way == "arrive" and not causal:
+                must(simulation.way_us(perfect, ideal, ranks, way) == math.inf, "keys arrive without a mask")
+                continue
             perfect.kernels = Constant()
             us = simulation.way_us(perfect, ideal, ranks, way)
             must(near(us * ranks, simulation.one_us(perfect, ideal)), f"{ranks} ideal GPUs, {way}, {shards}: {us} us")
@@ -110,14 +113,24 @@ must(near(simulation.way_us(uneven, ideal, 8, "gather"), last * simulation.one_u
      "contiguous and causal: the last rank's share of the work")
 
 for name in ("nvlink", "network"):
-    for way in simulation.WAYS:
-        times = [simulation.way_us(problem(heads=(64, 64)), {**machine, name: speed}, 64, way) for speed in (5, 10, 50, 400, math.inf)]
+    for way in simulation.WAYS if name == "nvlink" else simulation.WAYS[:-1]:  # of `arrive` all GPUs are in a host
+        ranks = 8 if way == "arrive" else 64
+        times = [simulation.way_us(problem(heads=(64, 64)), {**machine, name: speed}, ranks, way)
+                 for speed in (5, 10, 50, 400, math.inf)]
         must(times == sorted(times, reverse=True) and times[0] > times[-1], f"{name}, {way}: not monotonic: {times}")
 bytes_only = {**ideal, "nvlink": 100.0}
 arrive = 4096 * 65536 * 7 / 8 * 1e-3 / 100.0
 full = problem(causal=False)
 must(near(simulation.way_us(full, bytes_only, 8, "gather") - simulation.way_us(full, ideal, 8, "gather"), arrive),
      "gathering takes what its bytes take")
+slow = {**ideal, "nvlink": 1.0, "start": 10.0}
+must(near(simulation.way_us(problem(), slow, 8, "arrive") - 10.0, 100.0 * arrive) and
+     near(simulation.way_us(problem(), {**ideal, "start": 10.0}, 8, "arrive") - 10.0, simulation.way_us(problem(), ideal, 8, "gather")),
+     "a launch ends when its keys have come, or when it has computed")
+must(simulation.way_us(problem(), machine, 16, "arrive") == math.inf and
+     simulation.way_us(problem(65536 + 128), machine, 8, "arrive") == math.inf, "keys that cannot arrive")
+must(near(simulation.memory_gb(problem(), 8, "arrive") - simulation.memory_gb(problem(), 8, "gather"), 1e-9 * 4096 * 65536 / 8),
+     "there is room for a rank's own keys, too")
 must(simulation.way_us(problem(heads=(32, 32)), bytes_only, 8, "gather") > simulation.way_us(problem(), bytes_only, 8, "gather"),
      "more key heads are more bytes")
 # Of q, k and v a rank receives 7/8 of the rows of 1/8 of the heads, and of o 1/8 of its rows from 7 others: 32 + 16 + 32 heads.
@@ -190,6 +203,10 @@ refused("--nvlink", "--nvlink", "nan")
 refused("--nvlink", "--nvlink", "fast")
 refused("--way", "--way", "ring")
 refused("--way: 8 key heads cannot be divided", "--way", "heads", "--gpus", "2,3")
+refused("--way: keys arrive", "--way", "arrive", "--gpus", "2,16")
+refused("--way: keys arrive", "--way", "arrive", "--gpus", "2", "--full")
+status, text, errors = say("--seqlen", "65536", "--gpus", "1,8", "--way", "arrive")
+must(status == 0 and "\n| 8 | arrive | " in text, f"keys arrive within a host: {text}{errors}")
 status, text, errors = say("--seqlen", "65536", "--gpus", "1,8", "--shards", "contiguous")
 must(status == 0 and "\n| 8 | heads | " in text, f"contiguous shards are better divided by heads: {text}{errors}")
 status, text, errors = say("--seqlen", "65536", "--gpus", "1,16", "--json")

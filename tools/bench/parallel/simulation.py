@@ -8,7 +8,8 @@ Needs Python alone, and no GPU.  NOTHING that it prints is measured, except what
 
 Schedule   That of host/parallel/schedule.c: gather, all keys and then one kernel for each chunk; steps, own keys, then those of
            the ranks at a distance of 1, of 2 and 3, of 4 to 7, ..; tests/tools/parallel_simulation.py holds the rows that
-           are copied and computed to what `ptxpack plan parallel` lists.  Heads, where their number is a multiple of the GPUs:
+           are copied and computed to what `ptxpack plan parallel` lists.  Arrive, inside a host, of a causal mask and chunks of a multiple
+           of 128 rows: the copies of gather, and one launch that ends when both they and its own work have.  Heads, where their number is a multiple of the GPUs:
            rows of q, k and v come, one kernel of a GPU's heads, and results come; every row of a shard is also read and written
            twice in memory, to make it compact and to take it apart.
 Kernels    FLOPs over a measured speed, TFLOP/s, which is interpolated over log2 of the length, and beyond both ends is that of
@@ -23,7 +24,7 @@ Links      LogGP: the copies of a step take a latency L, an overhead o for every
            the network has no contention beyond that share; copies do not slow kernels.
 Merges     As cost.c has them: 4 us, and parts + 1 reads or writes of o at the speed of memory.
 Ranks      The slowest one counts; of more than 256, every n-th is looked at, and the last one.  A group
-           of the library has at most 1024.
+           of the library has at most 1024.  Arrive begins when all ranks are ready: 10 us, START_US of cost.c.
 Memory     q, k, v and o of a shard, and the keys of others, or what the heads have; without partial results, which steps have.
 
 Defaults, and where they are from:
@@ -43,10 +44,10 @@ import math
 import os
 import sys
 
-TILE, SPLIT_KEYS, MERGE_US, ELEMENT = 128, 1024, 4.0, 2
+TILE, SPLIT_KEYS, MERGE_US, START_US, ELEMENT = 128, 1024, 4.0, 10.0, 2
 MOST_RANKS, LOOKED_AT = 4096, 256
 BY_KEYS = ("gather", "steps")  # ways that have a schedule
-WAYS = BY_KEYS + ("heads",)
+WAYS = BY_KEYS + ("heads", "arrive")
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "attention_h200.json")
 
 
@@ -244,7 +245,13 @@ class Problem:
 
     def schedule(self, ranks, way):
         """One GPU has one kernel of the whole, as without a group."""
-        return Schedule(self.rows, ranks, self.shards if ranks > 1 else "contiguous", "gather" if ranks == 1 else way, self.causal)
+        return Schedule(self.rows, ranks, self.shards if ranks > 1 else "contiguous", "gather" if ranks == 1 or way == "arrive" else way,
+                        self.causal)
+
+    def can_arrive(self, ranks, host):
+        """Whether a launch can begin before its keys are there: their rows are copied by the engines of one host."""
+        chunks = ranks * (2 if self.shards == "zigzag" else 1)
+        return self.causal and ranks <= host and self.rows % (TILE * chunks) == 0
 
 
 def looked_at(ranks):
@@ -280,6 +287,13 @@ def rank_us(problem, machine, schedule, rank, senders):
     return now
 
 
+def arrive_us(problem, machine, schedule, rank, senders):
+    """The same of one that has one launch."""
+    volume = schedule.received(rank, 1, machine["host"])
+    arrived = machine["latency"] + max(exchange_us(problem, machine, volume), senders[1]) if volume[2] > 0 else 0.0
+    return machine["start"] + max(arrived, sum(kernel_us(problem, machine, *part[2:]) for part in schedule.parts(rank)))
+
+
 def heads_us(problem, machine, ranks, rank):
     """The same of one that has all rows of its heads."""
     schedule, total = Schedule(problem.rows, ranks, problem.shards, "gather", False), 0.0
@@ -298,8 +312,8 @@ def heads_us(problem, machine, ranks, rank):
 
 
 def way_us(problem, machine, ranks, way):
-    """When the slowest rank is ready; of heads that cannot be divided it never is."""
-    if way == "heads" and problem.heads[1] % ranks != 0:
+    """When the slowest rank is ready; of heads that cannot be divided, and keys that cannot arrive, it never is."""
+    if (way == "heads" and problem.heads[1] % ranks != 0) or (way == "arrive" and not problem.can_arrive(ranks, machine["host"])):
         return math.inf
     if way == "heads" and ranks > 1:
         return max(heads_us(problem, machine, ranks, rank) for rank in looked_at(ranks))
@@ -307,7 +321,8 @@ def way_us(problem, machine, ranks, way):
     looked = looked_at(ranks)
     senders = [0.0] + [max(exchange_us(problem, machine, schedule.sent(rank, step, machine["host"])) for rank in looked)
                        for step in range(1, schedule.steps + 1)]
-    return max(rank_us(problem, machine, schedule, rank, senders) for rank in looked)
+    of_rank = arrive_us if way == "arrive" and ranks > 1 else rank_us
+    return max(of_rank(problem, machine, schedule, rank, senders) for rank in looked)
 
 
 def one_us(problem, machine):
@@ -316,7 +331,7 @@ def one_us(problem, machine):
 
 # What a machine would be without one of its limits.
 IDEAL = {"NVLink": {"nvlink": math.inf}, "network": {"network": math.inf},
-         "latency": {"latency": 0.0, "network_latency": 0.0, "overhead": 0.0},
+         "latency": {"latency": 0.0, "network_latency": 0.0, "overhead": 0.0, "start": 0.0},
          "small kernels": {"floor": 0.0, "sms": 0}, "merges": {"merge": 0.0, "memory_gbps": math.inf}}
 
 
@@ -332,8 +347,12 @@ def memory_gb(problem, ranks, way):
         shard = -(-problem.rows // ranks) + (problem.shards == "zigzag")
         return 1e-9 * (problem.kv_row + 2 * problem.o_row) * (shard + problem.rows / ranks)
     schedule = problem.schedule(ranks, way)
-    return max(1e-9 * (sum(schedule.count(c, c + 1) for c in schedule.own(rank)) * (problem.kv_row + 2 * problem.o_row)
-                       + (schedule.buffer_rows(rank) if ranks > 1 else 0) * problem.kv_row) for rank in looked_at(ranks))
+
+    def of_rank(rank):
+        own = sum(schedule.count(c, c + 1) for c in schedule.own(rank))
+        others = 0 if ranks == 1 else schedule.buffer_rows(rank) + (own if way == "arrive" else 0)  # which has rows at their places
+        return 1e-9 * (own * (problem.kv_row + 2 * problem.o_row) + others * problem.kv_row)
+    return max(map(of_rank, looked_at(ranks)))
 
 
 def scale(problem, machine, counts, ways):
@@ -444,7 +463,7 @@ def read_options(words):
 
 
 def machine_of(options):
-    return {"merge": MERGE_US, **{name: getattr(options, name) for name in LIMITS}}
+    return {"merge": MERGE_US, "start": START_US, **{name: getattr(options, name) for name in LIMITS}}
 
 
 def run(words):
@@ -466,6 +485,8 @@ def run(words):
     ways = WAYS if options.way == "best" else (options.way,)
     if options.way == "heads" and any(heads[1] % count != 0 for count in counts):
         raise Bad(f"--way: {heads[1]} key heads cannot be divided among all of {options.gpus} GPUs")
+    if options.way == "arrive" and (options.full or max(counts) > options.host):
+        raise Bad(f"--way: keys arrive during a launch under a causal mask, on the {options.host} GPUs of a host at most")
     if not options.json:
         print("Simulated, not measured; kernels at speeds measured on one GPU, links and overheads as assumed:\n" +
               ", ".join(f"{name.replace('_', '-')} {machine[name]:g}" for name in LIMITS))
