@@ -316,10 +316,11 @@ static bool splits(const estimate *e)
     bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) ==
                        256 &&
                    (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
-                  (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32);
-    /* packed heads with lengths have whole tiles, and so have lists, whose lengths nobody knows here */
-    bool untried = (g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) == 1) ||
-                   attention_has_lists(g) || attention_has_arrivals(g);
+                  (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32) ||
+                  (g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 96 &&
+                   attention_has_sinks(g));
+    /* lists have whole tiles: nobody knows their lengths here */
+    bool untried = attention_has_lists(g) || attention_has_arrivals(g);
     return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !untried &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }

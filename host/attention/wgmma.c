@@ -106,8 +106,8 @@ static ptxpack_status encode_own_maps(const plan_problem *problem, const attenti
 /* ---- the plan ----------------------------------------------------------------------------------------- */
 /* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
  * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
- * on the left, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks, which nobody
- * here knows, in the same order): of 16 heads; of
+ * on the left, or with chunks, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks,
+ * which nobody here knows, in the same order): of 16 heads; of
  * fewer, but at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16
  * MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793; s 4096 680 699 721
  * 728 636; d 256, s 16384 722 807 815.) */
@@ -123,12 +123,13 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags in the word of a tile's number */
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
                            (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
-    int64_t head_bytes = (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv *
-                         (d->head_dim + attention_value_dim(d));
+    const int64_t keys = g->chunk > 0 && g->chunk < d->seqlen_kv ? g->chunk : d->seqlen_kv;
+    int64_t head_bytes = (int64_t)ptxpack_dtype_bytes(d->dtype) * keys * (d->head_dim + attention_value_dim(d));
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = attention_has_lists(g) || (attention_masks_right(g) && !attention_masks_left(g)) ? heads : 1;
+    const bool uneven = attention_masks_right(g) && (!attention_masks_left(g) || g->chunk > 0);
+    heads = attention_has_lists(g) || uneven ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
     tiles->tiles_total = (int32_t)attention_most_tiles(&tiled, block_m);

@@ -61,13 +61,16 @@ static const struct shape {
     {PTXPACK_F16, 4, 3, 150, 8, 2, 64, 0, 128, false},
     {PTXPACK_BF16, 2, 20, 90, 4, 2, 512, 0, 0, false},
     {PTXPACK_F16, 2, 2, 200, 64, 1, 576, PACKED, 512, true},
-    /* parts, SHAPES_IN_PARTS of them: 2, 3 and 7 at most, several tiles of one part, those of the keys */
+    /* parts, SHAPES_IN_PARTS of them: 2, 3 and 7 at most, several tiles of one part, those of the keys, packed heads */
     {PTXPACK_BF16, 3, 113, 203, 2, 1, 64, ATTENTION_PARTS + 2, 0, false},
     {PTXPACK_F16, 3, 70, 600, 2, 1, 128, ATTENTION_PARTS + 3, 0, false},
     {PTXPACK_BF16, 2, 40, 850, 2, 1, 128, ATTENTION_PARTS + 7, 0, false},
     {PTXPACK_BF16, 2, 66, 440, 2, 1, 256, ATTENTION_PARTS + 7, 0, false},
     {PTXPACK_F16, 3, 150, 150, 2, 2, 64, ATTENTION_PARTS + ATTENTION_ONE_PART, 0, false},
     {PTXPACK_BF16, 3, 1, 400, 16, 1, 576, ATTENTION_PARTS + ATTENTION_PACK + 4, 512, true},
+    {PTXPACK_F16, 3, 7, 500, 8, 2, 64, ATTENTION_PARTS + ATTENTION_PACK + 3, 0, false},
+    {PTXPACK_BF16, 3, 5, 600, 8, 1, 128, ATTENTION_PARTS + ATTENTION_PACK + 4, 0, false},
+    {PTXPACK_BF16, 2, 20, 330, 4, 2, 256, ATTENTION_PARTS + ATTENTION_PACK + 3, 0, false},
 };
 /* Lists of blocks: shapes for them, which also have hooks, and masks, in turn. */
 static const struct list_shape {
@@ -132,7 +135,7 @@ static const lengths_append appends[] = {
 };
 enum {
     SHAPES = sizeof shapes / sizeof shapes[0],
-    SHAPES_IN_PARTS = 6, /* the last ones */
+    SHAPES_IN_PARTS = 9, /* the last ones */
     WHOLE_SHAPES = SHAPES - SHAPES_IN_PARTS,
     HOOK_STORAGES = sizeof storages / sizeof storages[0],
     STORAGES = HOOK_STORAGES - 1,

@@ -300,9 +300,13 @@ static void few_tiles_are_split(void **state)
     attention_split one = split_of(64, 64, 128, problem(1, 64, 65536, 1, 64));
     assert_true(one.used && one.most > 8 && one.most <= ATTENTION_PARTS_MOST);
     ptxpack_attention_desc lengths_kv = causal(problem(1, 64, 16384, 32, 128), 8);
-    lengths_kv.options = PTXPACK_LENGTHS_KV; /* as without, but not with tiles of 192 queries */
+    lengths_kv.options = PTXPACK_LENGTHS_KV; /* as without, but not with tiles of 192 rows */
     attention_split served = split_of(128, 128, 128, lengths_kv);
-    assert_true(served.used && served.group == 1 && served.most == 4 && served.blocks == 32);
+    assert_true(served.used && served.group == 4 && served.most == 8 && served.blocks == 16); /* 128 items */
+    ptxpack_attention_desc sinks = causal(problem(1, 8, 16384, 32, 96), 8);
+    sinks.options = PTXPACK_LENGTHS_KV | PTXPACK_SINKS;
+    attention_split spilling = split_of(96, 128, 128, sinks);
+    assert_true(!spilling.used || spilling.group == 1);
     attention_split wide = split_of(128, 192, 64, lengths_kv);
     assert_true(!wide.used && wide.most == 1);
     attention_split full = split_of(128, 128, 128, problem(1, 2048, 2048, 8, 128)); /* 128 tiles: one wave */
@@ -513,6 +517,28 @@ static void the_best_that_was_measured_is_chosen(void **state)
     ptxpack_close(handle);
 }
 
+/* Two tiles of rows of decode.ptx are as fast as one where they run at the same time, and slower than wgmma.ptx elsewhere. */
+static void few_queries_take_the_row_that_was_faster(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t     batch, queries, keys, heads_q;
+        const char *file;
+    } measured[] = {{8, 4, 8192, 64, "attention/decode.ptx"},
+                    {8, 8, 8192, 64, WGMMA},
+                    {32, 4, 2048, 32, "attention/decode.ptx"},
+                    {32, 8, 2048, 32, WGMMA}};
+    ptxpack *handle = open_offline("sm_90a");
+    for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
+        ptxpack_attention_desc d = causal(problem(measured[i].batch, measured[i].queries, measured[i].keys,
+                                                  measured[i].heads_q, 128),
+                                          8);
+        d.split_rows = 0;
+        assert_string_equal(chosen(handle, &d)->file, measured[i].file);
+    }
+    ptxpack_close(handle);
+}
+
 /* Tiles of 64 rows are chosen when larger tiles would leave SMs idle; the sizes nearest to the change are the
  * measured ones. */
 static void small_grids_take_small_tiles(void **state)
@@ -624,6 +650,7 @@ int main(void)
         cmocka_unit_test(wanted_parts_do_not_change_the_row),
         cmocka_unit_test(the_model_gives_what_was_measured),
         cmocka_unit_test(the_best_that_was_measured_is_chosen),
+        cmocka_unit_test(few_queries_take_the_row_that_was_faster),
         cmocka_unit_test(small_grids_take_small_tiles),
         cmocka_unit_test(other_architectures_keep_table_order),
         cmocka_unit_test(what_tma_cannot_do_falls_back),
