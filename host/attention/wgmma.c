@@ -415,14 +415,15 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
 
 /* full, causal, left, window; full softcap, window softcap, causal sinks; lengths, lengths causal, lengths window
  * softcap, the same of pages; in parts full, causal, window softcap, lengths causal, lengths window softcap, the same of
- * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal and window softcap;
+ * pages; packed heads full, window softcap, lengths causal, pages window softcap, in parts causal, window softcap, lengths causal
+ * and pages window softcap;
  * sinks with a window and lengths, in parts causal, packed heads with a window; ALiBi full, with a window;
  * of the past causal, with a window and lengths, in parts causal, packed heads with a window; chunks,
  * with pages, in parts, in parts with lengths, packed heads padded, packed heads with pages; keys that arrive; lists of
  * blocks with a window: the others lie between these. */
 static const uint16_t corners[] = {0,   4,   12,  8,   1,   9,   178, 16,  28,  33,  20,  36,  41,  44,  48,
-                                   53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 192, 200, 224, 264,
-                                   268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 536, 532};
+                                   53,  72,  77,  80,  85,  88,  97,  116, 129, 136, 141, 160, 173, 192, 200,
+                                   224, 264, 268, 354, 368, 376, 400, 440, 450, 462, 470, 485, 494, 536, 532};
 enum { EQUAL_LENGTHS = 7, WITH_LISTS = 1 /* the last one */, WITH_ARRIVALS = 1 /* before it */ }; /* corners */
 static size_t corners_of(const ptxpack_variant *row)
 {
