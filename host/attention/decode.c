@@ -110,7 +110,7 @@ enum { MANY_KEYS = 16 /* for each query row */ };
 /* Two blocks on an SM hide each other's merges, where each tile is merged once. */
 static const double speed_of_two = 1.01;
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
- * them at the same time (8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
+ * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
 static const double cached = 0.65, cached_together = 0.05;
 
 static double row_cost(const plan_problem *p, const ptxpack_variant *row)

@@ -107,16 +107,16 @@ static ptxpack_status encode_own_maps(const plan_problem *problem, const attenti
 /* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
  * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
  * on the left, or with chunks, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks,
- * which nobody here knows, in the same order): of 16 heads; of
- * fewer, but at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16
- * MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793; s 4096 680 699 721
- * 728 636; d 256, s 16384 722 807 815.) */
+ * which nobody here knows, in the same order): of 16 heads; of fewer, but at least 8, where 16 have more than 64 MB of keys and
+ * values; of more where these are below 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793;
+ * s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
                                   attention_tiles *tiles, char line[PLAN_LINE])
 {
     enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, LEAST_HEADS = 8, HEADS = 16, TILE_LIMIT = 1 << 30 };
     ptxpack_attention_desc tiled = *d;
-    tiled.seqlen_q += attention_early_shift(g, block_m);
+    const int64_t          rows = (int64_t)d->seqlen_q + attention_early_shift(g, block_m);
+    tiled.seqlen_q = rows < INT32_MAX ? (int32_t)rows : INT32_MAX;
     ptxpack_status status = attention_count_tiles(&tiled, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;

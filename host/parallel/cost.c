@@ -9,8 +9,8 @@
 /* COPY_US is to begin the copies of a step, and the events before and after them: measured on two H200.  PIECE_US is what each
  * copy of rows that are apart takes beside its bytes: assumed.  For it, and for what copy engines lose with short rows,
  * the model of heads must be better by HEADS_MARGIN.  START_US is until all ranks are ready, of way `arrive`, which must be better
- * by ARRIVE_MARGIN: on two H200 its one kernel gains 6 and 8 % with 8k and 32k keys, where the model says 10 and 1 %, and loses 2 %
- * with 128k, where it says 0.3 % gained. */
+ * by ARRIVE_MARGIN: on two H200 its one kernel gains 5 and 6 % with 8k and 32k keys, where the model says 10 and 1 %, and loses 2 %
+ * with 128k, where the model says that it gains 0.3 %. */
 enum { LINK_GBPS = 370, COPY_US = 45, MERGE_US = 4, PIECE_US = 4, START_US = 10 };
 static const double HEADS_MARGIN = 0.9, ARRIVE_MARGIN = 0.99;
 
