@@ -67,10 +67,11 @@ GROUPS_MMA = [(sm, 'gemm_mma', 'gemm groups ' + case, '') for sm, case in (
 GROUPS_WGMMA = [(90, 'gemm_wgmma_sm90_groups', 'gemm groups ' + case, '') for case in ('mixed', 'many', 'swiglu', '')]
 EARLY = [(90, '', 'test emu-rows-attention_early', ''), (90, 'attention_decode_sm90_d64_8x8', 'kvcache', '')]
 CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
+ARRIVE = [(90, 'attention_wgmma_sm90_d64', 'arrivals f16 d64', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
 STEPS = {
-    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')] + CHAIN,
+    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')] + CHAIN + ARRIVE,
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')] + EARLY,
     'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
