@@ -67,7 +67,7 @@ GROUPS_MMA = [(sm, 'gemm_mma', 'gemm groups ' + case, '') for sm, case in (
 GROUPS_WGMMA = [(90, 'gemm_wgmma_sm90_groups', 'gemm groups ' + case, '') for case in ('mixed', 'many', 'swiglu', '')]
 EARLY = [(90, '', 'test emu-rows-attention_early', ''), (90, 'attention_decode_sm90_d64_8x8', 'kvcache', '')]
 CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
-ARRIVE = [(90, 'attention_wgmma_sm90_d64', 'arrivals f16 d64', '')]
+ARRIVE = [(90, 'attention_wgmma_sm90_d64', 'arrivals f16 d64', ''), (90, '', 'test host-parallel-arrive', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
 STEPS = {

@@ -10,27 +10,29 @@
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
 
-/* The rank's rows are pieces `first` and, unless it is below 0, `second`; there are no keys behind the last of them. */
+/* The rank's rows are pieces `first` and, unless it is below 0, `second` and as many more behind it; there are no keys behind the
+ * last of them. */
 typedef struct arrivals_case {
-    int32_t batch, heads_q, heads_kv, head_dim, head_dim_v, rows, first, second;
+    int32_t batch, heads_q, heads_kv, head_dim, head_dim_v, rows, first, second, more;
     bool    own; /* its own pieces are in k_own and v_own, otherwise in k and v, too */
     float   softcap;
     bool    sinks, no_lse, quick;
 } arrivals_case;
 
 static const arrivals_case cases[] = {
-    {1, 2, 1, 64, 0, 128, 0, 3, true, 0, false, false, true},
-    {1, 2, 1, 64, 0, 384, 1, 2, true, 0, true, false, true},
-    {1, 2, 1, 64, 0, 128, 1, 4, true, 0, false, false, false},
-    {1, 3, 1, 40, 0, 128, 2, -1, true, 0, false, true, true},
-    {2, 2, 1, 128, 0, 128, 1, 2, true, 0, false, false, true},
-    {1, 1, 1, 128, 0, 384, 0, 1, true, 20, false, false, false},
-    {2, 2, 1, 96, 0, 128, 0, 3, false, 0, false, false, false},
-    {1, 1, 1, 128, 0, 256, 0, -1, true, 0, true, false, false},
-    {1, 2, 1, 192, 128, 128, 0, 3, true, 0, false, false, false},
-    {2, 2, 1, 192, 0, 160, 1, -1, true, 0, false, false, false},
-    {1, 1, 1, 256, 0, 192, 0, 3, true, 0, true, false, false},
-    {2, 1, 1, 256, 0, 128, 1, 2, true, 30, false, false, true},
+    {2, 2, 1, 64, 0, 128, 0, 3, 0, true, 0, false, false, true},
+    {1, 2, 1, 64, 0, 128, 1, 3, 1, true, 0, false, false, true},
+    {1, 2, 1, 64, 0, 384, 1, 2, 0, true, 0, true, false, true},
+    {1, 2, 1, 64, 0, 128, 1, 4, 0, true, 0, false, false, false},
+    {1, 3, 1, 40, 0, 128, 2, -1, 0, true, 0, false, true, true},
+    {2, 2, 1, 128, 0, 128, 1, 2, 0, true, 0, false, false, true},
+    {1, 1, 1, 128, 0, 384, 0, 1, 0, true, 20, false, false, false},
+    {2, 2, 1, 96, 0, 128, 0, 3, 0, false, 0, false, false, false},
+    {1, 1, 1, 128, 0, 256, 0, -1, 0, true, 0, true, false, false},
+    {1, 2, 1, 192, 128, 128, 0, 3, 0, true, 0, false, false, false},
+    {2, 2, 1, 192, 0, 160, 1, -1, 0, true, 0, false, false, false},
+    {1, 1, 1, 256, 0, 192, 0, 3, 0, true, 0, true, false, false},
+    {2, 1, 1, 256, 0, 128, 1, 2, 0, true, 30, false, false, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 enum { Q, K, V, K_OWN, V_OWN, WORDS, SINKS, O, LSE, REGIONS };
@@ -47,12 +49,12 @@ typedef struct arrivals_run {
 
 static ptxpack_attention_desc desc_of(const arrivals_case *a, ptxpack_dtype dtype)
 {
-    const int32_t last = a->second >= 0 ? a->second : a->first;
+    const int32_t last = a->second >= 0 ? a->second + a->more : a->first;
     return (ptxpack_attention_desc){
         .size = sizeof(ptxpack_attention_desc),
         .dtype = dtype,
         .batch = a->batch,
-        .seqlen_q = a->second >= 0 ? 2 * a->rows : a->rows,
+        .seqlen_q = a->second >= 0 ? (2 + a->more) * a->rows : a->rows,
         .seqlen_kv = (last + 1) * a->rows,
         .heads_q = a->heads_q,
         .heads_kv = a->heads_kv,
@@ -71,7 +73,8 @@ static ptxpack_attention_desc desc_of(const arrivals_case *a, ptxpack_dtype dtyp
 /* Where piece `p` of the rank's own begins in its tensors; below 0: it is another's. */
 static int32_t own_row(const arrivals_case *a, int32_t p)
 {
-    return p == a->first ? 0 : p == a->second ? a->rows : -1;
+    const bool later = a->second >= 0 && p >= a->second;
+    return p == a->first ? 0 : later ? (1 + p - a->second) * a->rows : -1;
 }
 
 /* The rows of `whole` go to where the words say that they are; other rows stay NaN. */
