@@ -320,8 +320,8 @@ static bool splits(const estimate *e)
                   (g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 96 &&
                    attention_has_sinks(g));
     /* lists have whole tiles, as nobody knows their lengths here; and so have keys that arrive */
-    bool untried = attention_has_lists(g) || attention_has_arrivals(g);
-    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !untried &&
+    bool whole = attention_has_lists(g) || attention_has_arrivals(g);
+    return e->row->arch == 90 && strcmp(e->row->file, "attention/wgmma.ptx") == 0 && !spills && !whole &&
            ptxpack_variant_parameter(e->row, "FP8", 0) == 0 && e->tiles <= MOST_TILES;
 }
 

@@ -8,6 +8,8 @@ static const parallel_case cases[] = {
     {"causal, sinks", 2, 512, 2, 2, 64, 0, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, PTXPACK_SINKS, false, 0},
     {"causal, softcap", 1, 1024, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 5, 0, false, 0},
     {"values of another size", 1, 512, 2, 1, 192, 128, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"six chunks", 1, 768, 2, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
+    {"sixteen chunks", 1, 2048, 1, 1, 64, 0, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, 0, false, 0},
 };
 
 static void devices(void **state)
@@ -21,6 +23,10 @@ static void devices(void **state)
     run_case(&cases[0], 1, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_ARRIVE, PTXPACK_F16);
     run_case(&cases[0], 4, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_ARRIVE, PTXPACK_BF16);
     run_case(&cases[2], 4, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_ARRIVE, PTXPACK_F16);
+    run_case(&cases[4], 3, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_ARRIVE, PTXPACK_BF16);
+    run_case(&cases[4], 3, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_ARRIVE, PTXPACK_F16);
+    run_case(&cases[2], 8, PTXPACK_SHARDS_CONTIGUOUS, PTXPACK_PARALLEL_ARRIVE, PTXPACK_BF16);
+    run_case(&cases[5], 8, PTXPACK_SHARDS_ZIGZAG, PTXPACK_PARALLEL_ARRIVE, PTXPACK_F16);
 }
 
 /* Ranks that share a device take turns: a kernel may have all of it. */

@@ -90,8 +90,8 @@ static void an_empty_shard_has_a_workspace(void **state)
 }
 
 /* ---- the choice --------------------------------------------------------------------------------------- */
-static bool heads_chosen(int32_t ranks, int32_t rows, int32_t heads_kv, ptxpack_mask mask,
-                         ptxpack_shards shards, float link_gbps)
+static ptxpack_parallel_way way_chosen(const ptxpack *handle, int32_t ranks, int32_t rows, int32_t heads_kv,
+                                       ptxpack_mask mask, ptxpack_shards shards, float link_gbps, bool early)
 {
     const ptxpack_attention_desc          d = {.size = sizeof d,
                                                .dtype = PTXPACK_BF16,
@@ -109,8 +109,15 @@ static bool heads_chosen(int32_t ranks, int32_t rows, int32_t heads_kv, ptxpack_
     char                                  line[PLAN_LINE];
     parallel_whole                        whole;
     assert_int_equal(parallel_resolve(&desc, ranks, &whole, line), PTXPACK_OK);
-    assert_int_equal(parallel_choose(handles[0], &whole, (double)link_gbps, true), PTXPACK_OK);
-    return whole.problem.way == PTXPACK_PARALLEL_HEADS;
+    assert_int_equal(parallel_choose(handle, &whole, (double)link_gbps, early), PTXPACK_OK);
+    return whole.problem.way;
+}
+
+static bool heads_chosen(int32_t ranks, int32_t rows, int32_t heads_kv, ptxpack_mask mask,
+                         ptxpack_shards shards, float link_gbps)
+{
+    return way_chosen(handles[0], ranks, rows, heads_kv, mask, shards, link_gbps, true) ==
+           PTXPACK_PARALLEL_HEADS;
 }
 
 /* Where shards are not balanced, or keys of many ranks take longer than heads; not where links are slow, or heads are too
@@ -126,6 +133,25 @@ static void the_model_chooses(void **state)
     assert_false(heads_chosen(8, 131072, 8, causal, PTXPACK_SHARDS_ZIGZAG, 0));
     assert_false(heads_chosen(2, 32768, 8, PTXPACK_MASK_NONE, contiguous, 0));
     assert_false(heads_chosen(2, 4096, 8, causal, contiguous, 1));
+}
+
+/* One launch that waits for keys: where kernels may begin early, with a causal mask and chunks of a multiple of 128; on H200s. */
+static void a_launch_that_waits_is_chosen(void **state)
+{
+    const ptxpack_mask   causal = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    const ptxpack_shards zigzag = PTXPACK_SHARDS_ZIGZAG;
+    ptxpack             *h;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .no_cache = true};
+    (void)state;
+    assert_int_equal(ptxpack_open(&options, &h), PTXPACK_OK);
+    assert_int_equal(way_chosen(h, 2, 8192, 8, causal, zigzag, 0, true), PTXPACK_PARALLEL_ARRIVE);
+    assert_int_equal(way_chosen(h, 2, 8192, 8, causal, zigzag, 0, false), PTXPACK_PARALLEL_STEPS);
+    assert_int_equal(way_chosen(h, 2, 131072, 8, causal, zigzag, 0, true), PTXPACK_PARALLEL_STEPS);
+    assert_int_not_equal(way_chosen(h, 2, 8000, 8, causal, zigzag, 0, true), PTXPACK_PARALLEL_ARRIVE);
+    assert_int_not_equal(way_chosen(h, 2, 8192, 8, PTXPACK_MASK_NONE, zigzag, 0, true),
+                         PTXPACK_PARALLEL_ARRIVE);
+    assert_int_not_equal(way_chosen(h, 1, 8192, 8, causal, zigzag, 0, true), PTXPACK_PARALLEL_ARRIVE);
+    ptxpack_close(h);
 }
 
 /* Without the copies heads are not chosen; who asks for them is refused. */
@@ -162,6 +188,7 @@ int main(void)
         cmocka_unit_test(without_lse),
         cmocka_unit_test(an_empty_shard_has_a_workspace),
         cmocka_unit_test(the_model_chooses),
+        cmocka_unit_test(a_launch_that_waits_is_chosen),
         cmocka_unit_test(a_driver_without_the_copies),
     };
     return cmocka_run_group_tests(tests, open_handles, close_handles);
