@@ -12,9 +12,12 @@ static const char norm_w_name[] = "norm_w";
 
 /* What a row of kernels.def says, and the boxes of its two matrices: {128 bytes of k, lines, ...}; and of a norm's weights, if it has one. */
 typedef struct rows_tma_layout {
-    int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
+    int64_t         rows, a_lines, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
     ptxpack_tma_box a, b, w;
 } rows_tma_layout;
+
+/* The lines of A that a stage has: it takes no more rows. */
+static int64_t a_lines_of(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "A_LINES", 0); }
 
 /* The bits of an element of B. */
 static int bits_of_b(const ptxpack_variant *row)
@@ -58,6 +61,7 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
 {
     rows_tma_layout *l = (rows_tma_layout *)out;
     *l = (rows_tma_layout){.rows = ptxpack_variant_parameter(row, "ROWS", 0),
+                           .a_lines = a_lines_of(row),
                            .columns = 16 * ptxpack_variant_parameter(row, "TILES", 0),
                            .warps = ptxpack_variant_parameter(row, "WARPS", 1),
                            .boxes = boxes_of(row),
@@ -68,6 +72,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
     status = status == PTXPACK_OK ? describe_box("b", bits, l->columns, l->boxes, &l->b) : status;
     if (gemm_normalises(row))
         l->w = weights_box(&l->a);
+    l->a.bytes = l->a.bytes / l->rows * l->a_lines; /* as swizzled as eight lines are */
+    l->a.box_dim[1] = (uint32_t)l->a_lines;
     const int64_t sums = l->warps_k * l->rows * (l->columns + 4) * (int64_t)sizeof(float);
     const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + l->w.bytes + 16) + sums + 16;
     if (status != PTXPACK_OK)
@@ -111,7 +117,7 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     enum { EXTENT_LIMIT = INT32_MAX - 65536 };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
-    const int                most = (int)ptxpack_variant_parameter(row, "ROWS", 0);
+    const int                most = (int)a_lines_of(row);
     const int                unit = (int)box_k(bits_of_b(row));
     const char              *missing = ptxpack_tensor_map_refusal(problem->handle);
     ptxpack_tma_box          box = {.status = PTXPACK_OK};
@@ -161,7 +167,9 @@ static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int
     const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
     const double k = (double)(TILE_BOX_ROW * boxes_of(row)), a = (double)m * BITS / bits_of_b(row);
     const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
-    const double item = (double)c->part_blocks * (memory > cache ? memory : cache) + END * rows * tiles;
+    const double block = (memory > cache ? memory : cache) +
+                         (double)a_lines_of(row); /* fewer leave room for more stages */
+    const double item = (double)c->part_blocks * block + END * rows * tiles;
     return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
            (c->splits > 1 ? MERGE : 0);
 }

@@ -247,9 +247,10 @@ static void report_tiles(plan *p)
     }
     if (is_rows_by_tma(p->row)) {
         report_int(r, ".box_k", rows_tma_box_k(p->row));
-        report_line(r, "tiles      up to {ROWS} rows, 16 x {TILES} columns, {STAGES} stages; {WARPS} warps and "
-                       "the producer, "
-                       "{WARPS_N} side by side, each with {K_BOXES} x {box_k} k of a stage; {threads} threads");
+        report_line(r,
+                    "tiles      up to {A_LINES row}, 16 x {TILES} columns, {STAGES} stages; {WARPS} warps and "
+                    "the producer, "
+                    "{WARPS_N} side by side, each with {K_BOXES} x {box_k} k of a stage; {threads} threads");
         return;
     }
     report_line(r, "tiles      {BLOCK_M} x {BLOCK_N}, {tiles} of them, {STAGES} stages; {threads} threads, "
