@@ -42,6 +42,18 @@ static ptxpack_tma_l2 fetch_of_b(const ptxpack_gemm_desc *d, const gemm_matrix *
                : PTXPACK_TMA_L2_128B;
 }
 
+/* The last rows of a block of A, and of C, that are not brought at all where there are few: TMA takes longer for a line of zeros than for one
+ * that it reads (H200, 2026-11-29, tiles of 64 x 64, 4096 columns of 14336: 64 rows 3671 GB/s, 32 rows 2764).  Their rows of D are not
+ * stored. */
+static int64_t idle_lines(const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l)
+{
+    enum { SWIZZLED = 8 };
+    const gemm_wgmma_operand *a = &l->a[0];
+    const int64_t             lines = divided_up(d->m, SWIZZLED) * SWIZZLED;
+    return d->order_a == PTXPACK_ROW_MAJOR && a->parts == 1 && lines < a->box_extent ? a->box_extent - lines
+                                                                                     : 0;
+}
+
 /* Encodes the maps of the matrices that the problem has, each with the box of its order. */
 static ptxpack_status encode_maps(const plan_problem *problem, const ptxpack_variant *row,
                                   const gemm_wgmma_layout *l, gemm_wgmma_arguments *a)
@@ -59,6 +71,8 @@ static ptxpack_status encode_maps(const plan_problem *problem, const ptxpack_var
         status = ptxpack_gemm_wgmma_map(d, (const gemm_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        if (i == GEMM_A || i == GEMM_C)
+            box.box_dim[1] -= (uint32_t)idle_lines(d, l);
         if (i == GEMM_B)
             box.l2 = fetch_of_b(d, &((const gemm_geometry *)problem->geometry)->matrix[i], row);
         status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[i], &box, maps[i]);
@@ -332,6 +346,16 @@ static double memory_clocks(const plan_problem *problem)
     return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / (double)sms_of(problem->sm_count);
 }
 
+/* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left.  Those that are left may not be
+ * enough for memory to be busy. */
+static double rounds_clocks(int64_t tiles, int64_t held, double round, double last, double memory)
+{
+    const int64_t rounds = divided_up(tiles, held);
+    const double  rest = memory * (double)(tiles - (rounds - 1) * held) / (double)tiles;
+    const double  bound = memory - rest + (rest > last ? rest : last);
+    return bound > (double)rounds * round ? bound : (double)rounds * round;
+}
+
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
  * k plus the work that does not overlap with the next tile.  The blocks of one SM share both.  The costs of e4m3 were fitted apart: what
  * memory takes is in their SPEED. */
@@ -356,13 +380,16 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double            share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
     double            busy = (double)(held * t.cluster) / share;
     const block_costs costs = costs_of_block(problem, row);
-    double            blocks = rounds * (double)t.k_blocks * block_clocks(&costs, busy, share) - cut->saved;
+    double            round = (double)t.k_blocks * block_clocks(&costs, busy, share);
     double            exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
     double            memory = is_fp8(row) ? 0 : memory_clocks(problem);
     double            begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
     double            boxes = (double)divided_up((int64_t)n, BOX);
-    return begin + (blocks > memory ? blocks : memory) +
-           rounds * (exchange + STORE * m * boxes * BOX / (128 * 256)) + cut->added;
+    double            whole = rounds * round - cut->saved;
+    double            blocks = cut->parts == 0  ? rounds_clocks(t.total, held, round, round / share, memory)
+                               : whole > memory ? whole
+                                                : memory;
+    return begin + blocks + rounds * (exchange + STORE * m * boxes * BOX / (128 * 256)) + cut->added;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
@@ -387,6 +414,8 @@ static double cost_groups(const plan_problem *problem, const ptxpack_variant *ro
         BYTES_A_CLOCK = 4096,
         L2_BYTES = 64,
         MEMORY_BYTES = 20 /* a clock and SM */,
+        NARROW = 64,
+        NARROW_BYTES = 17 /* the same for tiles of so few columns */,
         FILL = 3500,
         STORE = 3000,
         BESIDE = 16
@@ -403,7 +432,8 @@ static double cost_groups(const plan_problem *problem, const ptxpack_variant *ro
     double                   tiles = down * (double)t.n, rounds = tiles / places + 0.5 / row->blocks_per_sm;
     double                   arithmetic = m * n * TILE_BOX_ROW / BYTES_A_CLOCK / speed;
     double                   block = TILE_BOX_ROW * (m + n / cluster_m) / L2_BYTES;
-    double                   from_memory = TILE_BOX_ROW * n / cluster_m * groups / down / MEMORY_BYTES;
+    double                   from_memory = TILE_BOX_ROW * n / cluster_m * groups / down /
+                         (n > NARROW ? MEMORY_BYTES : NARROW_BYTES);
     block = arithmetic > block ? arithmetic : block;
     block = row->blocks_per_sm * ((from_memory > block ? from_memory : block) + arithmetic / BESIDE);
     rounds = rounds > 1 ? rounds : 1;
@@ -450,15 +480,15 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 {
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    const gemm_wgmma_layout *l = (const gemm_wgmma_layout *)layout;
     gemm_wgmma_arguments    *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma;
     tile_counts              t = count_tiles(row, desc, g);
     int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
     fill_numbers(a, desc, g, &t, block_k_of(row), group_of(row, &t, clusters));
+    a->block_bytes = l->a_stage_bytes + l->b_stage_bytes - idle_lines(desc, l) * TILE_BOX_ROW;
     head->grid[0] = (uint32_t)(clusters * t.cluster);
     /* Offline nothing is launched: loading will report it. */
-    return ptxpack_driver_table(problem->handle) == NULL
-               ? PTXPACK_OK
-               : encode_maps(problem, row, (const gemm_wgmma_layout *)layout, a);
+    return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, row, l, a);
 }
 
 /* The arguments of both kernels begin alike. */

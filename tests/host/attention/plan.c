@@ -171,7 +171,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     /* The fake map: address, type, rank, swizzle, L2, fill, interleave, extent << 32 | box, strides. */
     assert_int_equal(a.wgmma.map_q.opaque[1], PTXPACK_TMA_BFLOAT16);
     assert_int_equal(a.wgmma.map_q.opaque[3], PTXPACK_TMA_SWIZZLE_128B);
-    assert_int_equal(a.wgmma.map_q.opaque[4], PTXPACK_TMA_L2_256B);
+    assert_int_equal(a.wgmma.map_q.opaque[4], PTXPACK_TMA_L2_128B);
     assert_int_equal(a.wgmma.map_q.opaque[7], UINT64_C(128) << 32 | 64);
     assert_int_equal(a.wgmma.map_q.opaque[8], UINT64_C(1000) << 32 | 128);
     assert_int_equal(a.wgmma.map_q.opaque[9], UINT64_C(16) << 32 | 1);

@@ -202,7 +202,7 @@ static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes
     expect(c, "boxes", box->boxes, boxes);
     expect(c, "box bytes", box->bytes, rows * BOX_ROW);
     assert_int_equal(box->swizzle, PTXPACK_TMA_SWIZZLE_128B);
-    assert_int_equal(box->l2, PTXPACK_TMA_L2_256B);
+    assert_int_equal(box->l2, PTXPACK_TMA_L2_128B);
     assert_int_equal(box->fill, PTXPACK_TMA_FILL_ZERO);
     assert_int_equal(box->align, 1024);
 }

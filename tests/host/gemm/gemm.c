@@ -14,6 +14,14 @@
 
 enum { ELEMENT = 2, BOX_ROW = 128, BOX = 64, SHARED_LIMIT = 232448 };
 
+static ptxpack *open_offline(void)
+{
+    ptxpack              *handle;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    return handle;
+}
+
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 static ptxpack_gemm_desc a_problem(void)
 {
@@ -161,13 +169,11 @@ static void scales_are_counted(void **state)
 static void a_grid_has_its_limit(void **state)
 {
     (void)state;
-    char                  line[PLAN_LINE];
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    ptxpack_gemm_desc     d = a_problem();
+    char              line[PLAN_LINE];
+    ptxpack          *handle = open_offline();
+    ptxpack_gemm_desc d = a_problem();
     d.m = 1;
     d.batch = (1 << 30) - 1;
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     if (plan_row_refusal(&gemm_op, handle, NULL, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x128"), line) !=
         NULL)
         fail_msg("%s", line);
@@ -274,11 +280,9 @@ static void b_alone_has_scales(void **state)
 static void older_structs_are_taken(void **state)
 {
     (void)state;
-    ptxpack              *handle;
-    ptxpack_gemm_plan    *plan;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    ptxpack_gemm_desc     d = a_problem();
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack           *handle = open_offline();
+    ptxpack_gemm_plan *plan;
+    ptxpack_gemm_desc  d = a_problem();
     d.size = offsetof(ptxpack_gemm_desc, dtype_ab);
     d.dtype_ab = PTXPACK_E4M3; /* not looked at */
     d.m = 0;
@@ -322,14 +326,12 @@ static void expect_rows(ptxpack *handle, const ptxpack_gemm_desc *d, const plan_
 static void e4m3_has_rows_of_its_own(void **state)
 {
     (void)state;
-    enum { ROWS = 9 };
-    static const char     id[] = "gemm_wgmma_sm90_fp8_128x256";
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    ptxpack_gemm_desc     d = a_problem();
+    enum { ROWS = 10 };
+    static const char id[] = "gemm_wgmma_sm90_fp8_128x256";
+    ptxpack          *handle = open_offline();
+    ptxpack_gemm_desc d = a_problem();
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.dtype_ab = PTXPACK_E4M3;
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     expect_rows(handle, &d, &gemm_wgmma_fp8, ROWS);
     d.order_b = PTXPACK_ROW_MAJOR;
     d.n = 32;
@@ -346,18 +348,16 @@ static void e4m3_has_rows_of_its_own(void **state)
 static void b_alone_has_rows_of_its_own(void **state)
 {
     (void)state;
-    static const char     id[] = "gemm_rows_e4m3_sm90_16x32";
-    ptxpack              *handle;
-    ptxpack_gemm_plan    *plan;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    ptxpack_gemm_desc     d = {.size = sizeof d,
-                               .dtype = PTXPACK_F16,
-                               .m = 8,
-                               .n = 40,
-                               .k = 384,
-                               .order_b = PTXPACK_COLUMN_MAJOR,
-                               .dtype_b = PTXPACK_E4M3};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    static const char  id[] = "gemm_rows_e4m3_sm90_16x32";
+    ptxpack           *handle = open_offline();
+    ptxpack_gemm_plan *plan;
+    ptxpack_gemm_desc  d = {.size = sizeof d,
+                            .dtype = PTXPACK_F16,
+                            .m = 8,
+                            .n = 40,
+                            .k = 384,
+                            .order_b = PTXPACK_COLUMN_MAJOR,
+                            .dtype_b = PTXPACK_E4M3};
     expect_rows(handle, &d, &gemm_rows_e4m3, 5);
     d.m = 9;
     expect_rows(handle, &d, &gemm_rows_e4m3, 3);
@@ -383,7 +383,7 @@ static void b_alone_has_rows_of_its_own(void **state)
     expect_row_refusal(handle, &d, id, "order_a, order_b: takes A row-major and B column-major");
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.dtype_ab = PTXPACK_E4M3; /* of both: not a B alone */
-    expect_rows(handle, &d, &gemm_wgmma_fp8, 9);
+    expect_rows(handle, &d, &gemm_wgmma_fp8, 10);
     ptxpack_close(handle);
 }
 
@@ -559,29 +559,36 @@ static void contradictions_are_refused(void **state)
     contradictions_of("gemm_wgmma_sm90_fp8_128x192_2x1");
 }
 
-/* ---- parts of tiles ----------------------------------------------------------------------------------- */
-/* The row is chosen; on 132 SMs the parts of a tile have all its k, and the workspace has room for their sums. */
+/* ---- plans -------------------------------------------------------------------------------------------- */
+enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128 };
+
+/* The plan of a row for the problem on so many SMs. */
+static const ptxpack_gemm_plan *filled(const ptxpack *handle, const plan_method *method,
+                                       const ptxpack_variant *row, const ptxpack_gemm_desc *d)
+{
+    static ptxpack_gemm_plan plan;
+    static gemm_wgmma_layout l;
+    gemm_geometry            g;
+    char                     line[PLAN_LINE];
+    const plan_problem problem = {.op = &gemm_op, .handle = handle, .desc = d, .geometry = &g, .sm_count = SMS};
+    memset(&plan, 0, sizeof plan);
+    assert_int_equal(ptxpack_gemm_resolve(d, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_wgmma_layout(row, &l), PTXPACK_OK);
+    assert_int_equal(method->fill(&problem, row, &l, &plan.head), PTXPACK_OK);
+    return &plan;
+}
+
+/* The row is chosen; the parts of a tile have all its k, and the workspace has room for their sums. */
 static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, const char *id, int32_t whole,
                       int32_t cut)
 {
-    enum { BLOCK_K = 64, WARPS = 8, SMS = 132 };
-    static ptxpack_gemm_plan plan;
-    gemm_geometry            g;
-    char                     line[PLAN_LINE];
-    const ptxpack_variant   *row;
-    ptxpack_gemm_desc        d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k};
+    const ptxpack_variant *row;
+    ptxpack_gemm_desc      d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k};
     d.order_b = PTXPACK_COLUMN_MAJOR;
     assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
     assert_string_equal(row->id, id);
-    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
-    const plan_problem problem = {.op = &gemm_op,
-                                  .handle = handle,
-                                  .desc = &d,
-                                  .geometry = &g,
-                                  .sm_count = SMS};
-    memset(&plan, 0, sizeof plan);
-    assert_int_equal(gemm_wgmma_parts.fill(&problem, row, NULL, &plan.head), PTXPACK_OK);
-    const gemm_wgmma_parts_arguments *a = &plan.arguments.wgmma_parts;
+    const ptxpack_gemm_plan          *plan = filled(handle, &gemm_wgmma_parts, row, &d);
+    const gemm_wgmma_parts_arguments *a = &plan->arguments.wgmma_parts;
     const int64_t                     cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1);
     const int64_t                     sums = ptxpack_variant_parameter(row, "BLOCK_M", 0) *
                          ptxpack_variant_parameter(row, "BLOCK_N", 0);
@@ -591,14 +598,14 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
     assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
     assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
-    assert_int_equal(plan.head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
+    assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
     int64_t groups = 0; /* of 8 parts, of 8 groups, ... */
     for (int64_t items = a->tile_parts; items > 1; groups += items)
         items = (items + 7) / 8;
     assert_int_equal(a->tile_counters, groups);
-    assert_int_equal(plan.head.counters,
+    assert_int_equal(plan->head.counters,
                      (cut * cluster * WARPS * groups * (int64_t)sizeof(uint32_t) + 15) / 16 * 16);
-    assert_int_equal(plan.head.workspace - plan.head.counters,
+    assert_int_equal(plan->head.workspace - plan->head.counters,
                      cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
 }
 
@@ -606,16 +613,14 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
 static void tiles_fit_the_gpu(void **state)
 {
     (void)state;
-    ptxpack               *handle;
+    ptxpack               *handle = open_offline();
     const ptxpack_variant *row;
-    const ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
     ptxpack_gemm_desc      d = {.size = sizeof d,
                                 .dtype = PTXPACK_F16,
                                 .m = 1536,
                                 .n = 1536,
                                 .k = 1536,
                                 .order_b = PTXPACK_COLUMN_MAJOR};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
     assert_string_equal(row->id, "gemm_wgmma_sm90_fit_128x144_2x1"); /* 132 tiles */
     d.has_c = true;
@@ -631,19 +636,41 @@ static void tiles_fit_the_gpu(void **state)
     ptxpack_close(handle);
 }
 
+/* What a block of k of a row of `id` brings by TMA, for so many rows of A. */
+static void expect_block_bytes(ptxpack *handle, const char *id, ptxpack_order order_a, int32_t m, int64_t bytes)
+{
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = 512, .k = 512};
+    d.order_a = order_a;
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    const ptxpack_gemm_plan *plan = filled(handle, &gemm_wgmma, ptxpack_variant_find(id), &d);
+    assert_int_equal(plan->arguments.wgmma.block_bytes, bytes);
+}
+
+/* In eights; not where A's columns are its lines, or where the blocks of a cluster share its rows. */
+static void few_rows_are_brought_alone(void **state)
+{
+    (void)state;
+    ptxpack *handle = open_offline();
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, LINE * (8 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, LINE * (40 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, LINE * (64 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_128x256_2x1", PTXPACK_ROW_MAJOR, 100, LINE * (104 + 256));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_COLUMN_MAJOR, 8, LINE * (64 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_256x128_1x2", PTXPACK_ROW_MAJOR, 1, LINE * (256 + 128));
+    ptxpack_close(handle);
+}
+
 static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
 {
     (void)state;
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    ptxpack_gemm_desc     d =
-        {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 16384, .has_c = true};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack          *handle = open_offline();
+    ptxpack_gemm_desc d =
+        {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 512, .has_c = true};
     check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
     check_cut(handle, 256, 256, 65536, "gemm_wgmma_sm90_parts_128x128", 0, 4);
     check_cut(handle, 2560, 4608, 8192, "gemm_wgmma_sm90_parts_128x128", 660, 60);
-    check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264,
-              25); /* of two blocks, 66 at once */
+    /* of two blocks, 66 at once: */
+    check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264, 25);
     expect_row_refusal(handle, &d, "gemm_wgmma_sm90_parts_128x128", "has_c: takes no C");
     ptxpack_close(handle);
 }
@@ -666,6 +693,7 @@ int main(void)
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(tiles_fit_the_gpu),
+        cmocka_unit_test(few_rows_are_brought_alone),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,8 +171,11 @@ static void few_rows_take_low_tiles(void **state)
     ptxpack *handle = open_offline("sm_90a");
     expect_row(handle, d, 16384, 8, "gemm_wgmma_sm90_groups_128x256");
     expect_row(handle, d, 16384, 1, "gemm_wgmma_sm90_groups_128x256_2x1");
-    expect_row(handle, d, 64, 8, "gemm_wgmma_sm90_groups_64x64");
+    expect_row(handle, d, 64, 8, "gemm_wgmma_sm90_groups_64x128");
+    d.n = 1536; /* too few tiles for all SMs */
+    expect_row(handle, d, 8, 128, "gemm_wgmma_sm90_groups_64x64");
     d.activation = PTXPACK_ACTIVATION_SWIGLU;
+    d.n = 14336;
     expect_row(handle, d, 64, 8, "gemm_wgmma_sm90_groups_64x128");
     d.activation = PTXPACK_ACTIVATION_NONE;
     d.n = 43; /* whose rows TMA cannot store */
