@@ -195,13 +195,13 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
     return best;
 }
 
-/* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows: on an H200 with m = 32, n = 28672, k = 4096 it reads B at
- * 3.7 TB/s, this kernel at 3.1, whose tiles of 64 columns are 3.4 rounds.  With fewer columns it is 2.1 to 2.2 against 3.0 to 3.4. */
+/* Above 16 rows wgmma is faster, unless its tiles of 64 columns are few: on an H200 with 32 rows it reads 4096 x 4096 at 3027 GB/s and 2048 x
+ * 2048 at 1376, this kernel at 2352 and 1085; 1024 x 4096 at 897 and 978.  With 16 rows of 4096 x 14336 it is 3768 against 3941. */
 static size_t yields(const plan_problem *problem)
 {
-    enum { FEW = 16, COLUMNS = 256, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
+    enum { FEW = 16, COLUMNS = 64, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    return d->m > FEW && divided_up(d->n, COLUMNS) >= sms_of(problem) * 3 / 4 ? RANKS : 0;
+    return d->m > FEW && divided_up(d->n, COLUMNS) >= sms_of(problem) / 5 ? RANKS : 0;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)

@@ -338,12 +338,14 @@ static const char *refusal_parts(const plan_problem *problem, const ptxpack_vari
 }
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
-/* Clocks in which memory brings A and B, once each. */
-static double memory_clocks(const plan_problem *problem)
+/* Clocks in which memory brings A and B, once each, if so many SMs ask for them. */
+static double memory_clocks(const plan_problem *problem, double busy)
 {
     enum { MEMORY_BYTES = 16 /* a clock and SM */ };
-    const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
-    return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / (double)sms_of(problem->sm_count);
+    static const double idle = 0.06; /* it takes so much longer where few SMs ask */
+    const gemm_matrix  *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const double        sms = (double)sms_of(problem->sm_count);
+    return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / sms * (1 + idle * (1 - busy / sms));
 }
 
 /* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left.  Those that are left may not be
@@ -382,7 +384,7 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     const block_costs costs = costs_of_block(problem, row);
     double            round = (double)t.k_blocks * block_clocks(&costs, busy, share);
     double            exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
-    double            memory = is_fp8(row) ? 0 : memory_clocks(problem);
+    double            memory = is_fp8(row) ? 0 : memory_clocks(problem, busy);
     double            begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
     double            boxes = (double)divided_up((int64_t)n, BOX);
     double            whole = rounds * round - cut->saved;
