@@ -151,21 +151,23 @@ typedef struct cut {
     double  clocks;
 } cut;
 
-/* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes, too; the ends of
- * its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35
- * products of 1 to 32 rows on an H200. */
+/* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
+ * too, and three times as long for a line beyond m, which TMA makes zeros; the ends of its items, of which the stages hide a part; and what
+ * it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {
         MEMORY = 19,
         L2 = 38 /* bytes a clock and SM */,
+        ZEROS = 3 /* lines */,
         END = 8 /* of a row of 16 columns */,
         SHARE = 3000,
         MERGE = 3000
     };
     const double tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
     const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
-    const double k = (double)(TILE_BOX_ROW * boxes_of(row)), a = (double)m * BITS / bits_of_b(row);
+    const double k = (double)(TILE_BOX_ROW * boxes_of(row));
+    const double a = (double)(m + ZEROS * (a_lines_of(row) - m)) * BITS / bits_of_b(row);
     const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
     const double block = (memory > cache ? memory : cache) +
                          (double)a_lines_of(row); /* fewer leave room for more stages */
