@@ -152,14 +152,14 @@ typedef struct cut {
 } cut;
 
 /* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
- * too, and three times as long for a line beyond m, which TMA makes zeros; the ends of its items, of which the stages hide a part; and what
+ * too, and four times as long for a line beyond m, which TMA makes zeros; the ends of its items, of which the stages hide a part; and what
  * it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {
         MEMORY = 19,
         L2 = 38 /* bytes a clock and SM */,
-        ZEROS = 3 /* lines */,
+        ZEROS = 4 /* lines */,
         END = 8 /* of a row of 16 columns */,
         SHARE = 3000,
         MERGE = 3000
@@ -197,13 +197,14 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
     return best;
 }
 
-/* Above 16 rows wgmma is faster, unless its tiles of 64 columns are few: on an H200 with 32 rows it reads 4096 x 4096 at 3027 GB/s and 2048 x
- * 2048 at 1376, this kernel at 2352 and 1085; 1024 x 4096 at 897 and 978.  With 16 rows of 4096 x 14336 it is 3768 against 3941. */
+/* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows.  With fewer columns it is by itself, too: with 32 rows of 4096 x
+ * 4096 it reads 3027 GB/s on an H200, and this kernel 2352.  But this one loads B before the kernel before it has ended: a decoder's step of
+ * 32 sequences takes 6.22 ms with it, and 6.90 with wgmma for all matrices. */
 static size_t yields(const plan_problem *problem)
 {
-    enum { FEW = 16, COLUMNS = 64, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
+    enum { FEW = 16, COLUMNS = 256, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    return d->m > FEW && divided_up(d->n, COLUMNS) >= sms_of(problem) / 5 ? RANKS : 0;
+    return d->m > FEW && divided_up(d->n, COLUMNS) >= sms_of(problem) * 3 / 4 ? RANKS : 0;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
