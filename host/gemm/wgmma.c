@@ -30,51 +30,20 @@ static void symbols_groups(const plan_problem *problem, const void *layout, symb
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-/* What the L2 cache fetches at once of B.  Tiles of 64 rows read the k of few rows at the speed of memory, 128 bytes of each column at a
- * time: with 256 their neighbours come along, which the next block wants (H200, 2026-11-29, columns of 8 KB: 128 x 4096 x 4096 takes
- * 5 % less, 128 x 28672 x 4096 2.6 %).  Elsewhere it is up to 21 % slower, where columns begin anywhere (1288 x 2568 x 5128). */
-static ptxpack_tma_l2 fetch_of_b(const ptxpack_gemm_desc *d, const gemm_matrix *b, const ptxpack_variant *row)
+/* Encodes the maps of the matrices that the problem has. */
+static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_layout *l,
+                                  gemm_wgmma_arguments *a)
 {
-    enum { FEW = 128, SMALLEST_TILE = 64, FETCH = 256 /* bytes */ };
-    return d->m <= FEW && ptxpack_variant_parameter(row, "BLOCK_M", 0) == SMALLEST_TILE &&
-                   d->order_b == PTXPACK_COLUMN_MAJOR && b->stride * b->element % FETCH == 0
-               ? PTXPACK_TMA_L2_256B
-               : PTXPACK_TMA_L2_128B;
-}
-
-/* The last rows of a block of A, and of C, that are not brought at all where there are few: TMA takes longer for a line of zeros than for one
- * that it reads (H200, 2026-11-29, tiles of 64 x 64, 4096 columns of 14336: 64 rows 3671 GB/s, 32 rows 2764).  Their rows of D are not
- * stored. */
-static int64_t idle_lines(const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l)
-{
-    enum { SWIZZLED = 8 };
-    const gemm_wgmma_operand *a = &l->a[0];
-    const int64_t             lines = divided_up(d->m, SWIZZLED) * SWIZZLED;
-    return d->order_a == PTXPACK_ROW_MAJOR && a->parts == 1 && lines < a->box_extent ? a->box_extent - lines
-                                                                                     : 0;
-}
-
-/* Encodes the maps of the matrices that the problem has, each with the box of its order. */
-static ptxpack_status encode_maps(const plan_problem *problem, const ptxpack_variant *row,
-                                  const gemm_wgmma_layout *l, gemm_wgmma_arguments *a)
-{
-    const ptxpack_gemm_desc     *d = (const ptxpack_gemm_desc *)problem->desc;
-    argument_tensor_map *const   maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
-    const ptxpack_tma_box *const boxes[GEMM_MATRICES] = {&l->a[d->order_a == PTXPACK_COLUMN_MAJOR].box,
-                                                         &l->b[d->order_b == PTXPACK_COLUMN_MAJOR].box,
-                                                         &l->c_box, &l->d_box};
-    ptxpack_status               status = PTXPACK_OK;
+    const ptxpack_gemm_desc   *d = (const ptxpack_gemm_desc *)problem->desc;
+    argument_tensor_map *const maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
+    ptxpack_status             status = PTXPACK_OK;
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
-        ptxpack_tma_box box = *boxes[i];
+        ptxpack_tma_box box;
         if (i == GEMM_C && !d->has_c)
             continue;
-        status = ptxpack_gemm_wgmma_map(d, (const gemm_geometry *)problem->geometry, i, &box);
+        status = ptxpack_gemm_wgmma_box(d, (const gemm_geometry *)problem->geometry, l, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
-        if (i == GEMM_A || i == GEMM_C)
-            box.box_dim[1] -= (uint32_t)idle_lines(d, l);
-        if (i == GEMM_B)
-            box.l2 = fetch_of_b(d, &((const gemm_geometry *)problem->geometry)->matrix[i], row);
         status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[i], &box, maps[i]);
     }
     return status;
@@ -487,10 +456,10 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     tile_counts              t = count_tiles(row, desc, g);
     int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
     fill_numbers(a, desc, g, &t, block_k_of(row), group_of(row, &t, clusters));
-    a->block_bytes = l->a_stage_bytes + l->b_stage_bytes - idle_lines(desc, l) * TILE_BOX_ROW;
+    a->block_bytes = l->a_stage_bytes + l->b_stage_bytes - gemm_wgmma_idle_lines(desc, l) * TILE_BOX_ROW;
     head->grid[0] = (uint32_t)(clusters * t.cluster);
     /* Offline nothing is launched: loading will report it. */
-    return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, row, l, a);
+    return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
 }
 
 /* The arguments of both kernels begin alike. */

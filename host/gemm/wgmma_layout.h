@@ -54,4 +54,11 @@ enum { GEMM_GROUP_ROWS = 1 << 30 };
  * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
 ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
                                       ptxpack_tma_box *box);
+/* The last rows of a block of A, and of C, that are not brought at all where there are few: TMA takes longer for a line of zeros than for one
+ * that it reads (H200, 2026-11-29, tiles of 64 x 64, 4096 columns of 14336: 64 rows 3671 GB/s, 32 rows 2764).  Their rows of D are not
+ * stored. */
+int64_t gemm_wgmma_idle_lines(const ptxpack_gemm_desc *desc, const gemm_wgmma_layout *l);
+/* The layout's box of a matrix, with these numbers of the problem and what the L2 cache fetches at once.  Fails as ptxpack_gemm_wgmma_map. */
+ptxpack_status ptxpack_gemm_wgmma_box(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry,
+                                      const gemm_wgmma_layout *l, int matrix, ptxpack_tma_box *box);
 #endif

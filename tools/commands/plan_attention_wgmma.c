@@ -122,7 +122,7 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
 {
     report *r = &p->out;
     report_line(
-        r, "\ntensor maps {{head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond");
+        r, "\ntensor maps {{head_dim, sequence, head, batch}; 128B swizzle, 128B L2 promotion, zeros beyond");
     report_open(r, "tensor_maps", '[');
     const ptxpack_attention_desc *d = &p->attention.desc;
     const bool                    wide = attention_wgmma_has_wide_boxes(d, &p->attention.geometry, p->row);

@@ -84,23 +84,22 @@ static void report_candidates(plan *p)
 static void report_maps(plan *p, const gemm_wgmma_layout *l, const gemm_wgmma_operand *a,
                         const gemm_wgmma_operand *b)
 {
-    report               *r = &p->out;
-    const ptxpack_tma_box boxes[GEMM_MATRICES] =
-        {[GEMM_A] = a->box, [GEMM_B] = b->box, [GEMM_C] = l->c_box, [GEMM_D] = l->d_box};
-    report_line(r,
-                "\ntensor maps {{along a line, lines, batch}; 128B swizzle, 256B L2 promotion, zeros beyond");
+    report *r = &p->out;
+    report_line(r, "\ntensor maps {{along a line, lines, batch}; 128B swizzle, zeros beyond");
     for (int i = 0; i < GEMM_MATRICES; i++) {
-        ptxpack_tma_box box = boxes[i];
+        ptxpack_tma_box box;
         int64_t         parts = i == GEMM_A ? a->parts : i == GEMM_B ? b->parts : 1;
         if ((i == GEMM_C && !p->gemm.desc.has_c) ||
-            ptxpack_gemm_wgmma_map(&p->gemm.desc, &p->gemm.geometry, i, &box) != PTXPACK_OK)
+            ptxpack_gemm_wgmma_box(&p->gemm.desc, &p->gemm.geometry, l, i, &box) != PTXPACK_OK)
             continue;
         report_text(r, "matrix", "%s", gemm_matrix_names[i]);
         plan_report_map(p, &box, (int)box.rank);
         report_int(r, "parts", parts);
+        report_int(r, "l2_bytes", box.l2 == PTXPACK_TMA_L2_256B ? 256 : 128);
         report_line(r, parts > 1 ? "  {matrix:-8s} {extents}, strides {stride_bytes} bytes; box {box}, one of "
-                                   "{parts} parts, each brought by another block"
-                                 : "  {matrix:-8s} {extents}, strides {stride_bytes} bytes; box {box}");
+                                   "{parts} parts, each brought by another block; {l2_bytes}B L2 promotion"
+                                 : "  {matrix:-8s} {extents}, strides {stride_bytes} bytes; box {box}; "
+                                   "{l2_bytes}B L2 promotion");
     }
 }
 
