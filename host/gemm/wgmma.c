@@ -456,7 +456,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     tile_counts              t = count_tiles(row, desc, g);
     int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
     fill_numbers(a, desc, g, &t, block_k_of(row), group_of(row, &t, clusters));
-    a->block_bytes = l->a_stage_bytes + l->b_stage_bytes - gemm_wgmma_idle_lines(desc, l) * TILE_BOX_ROW;
+    a->block_bytes = (int32_t)(l->a_stage_bytes + l->b_stage_bytes -
+                               gemm_wgmma_idle_lines(desc, l) * TILE_BOX_ROW);
     head->grid[0] = (uint32_t)(clusters * t.cluster);
     /* Offline nothing is launched: loading will report it. */
     return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
@@ -489,6 +490,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     a->d = b->d;
     a->alpha = b->alpha;
     a->beta = b->beta;
+    a->early = (b->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
     for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
         uint64_t address = g->matrix[i].bytes != 0 ? addresses[i] : b->d;
         if (i != GEMM_C || g->matrix[GEMM_C].bytes != 0) /* there may be no C */

@@ -14,7 +14,8 @@
     X(S, uint64_t,            d,            "ARG_D")            /* the same, and bytes from row to row and from */        \
     X(S, int64_t,             stride_d,     "ARG_STRIDE_D")     /* matrix to matrix: for what TMA cannot store */         \
     X(S, int64_t,             batch_d,      "ARG_BATCH_D")                                                                \
-    X(S, int64_t,             block_bytes,  "ARG_BLOCK_BYTES")  /* that TMA brings of a block of k */                     \
+    X(S, int32_t,             block_bytes,  "ARG_BLOCK_BYTES")  /* that TMA brings of a block of k */                     \
+    X(S, int32_t,             early,        "ARG_EARLY")        /* not 0: B may be read before the kernel before ends */  \
     X(S, int32_t,             m,            "ARG_M")                                                                      \
     X(S, int32_t,             n,            "ARG_N")                                                                      \
     X(S, int32_t,             k_begin,      "ARG_K_BEGIN")      /* of the first block of k; beyond all where k is 0 */    \

@@ -80,7 +80,7 @@ STEPS = {
     'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)] +
                            CHAIN,
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
-    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
+    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, '', 'test emu-rows-gemm_rows', ''), (90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
     'gemm/wgmma_fp8.ptx': GEMM_FP8,
     'gemm/mma_groups.ptx': GROUPS_MMA,
     'gemm/wgmma_groups.ptx': GROUPS_WGMMA,

@@ -12,12 +12,12 @@
 #define BEFORE_EACH open_all
 #define AFTER_EACH  close_all
 
-enum { M = 5, N = 64, K = 1088, ELEMENTS = N * K };
+enum { M = 5, MORE = 40 /* rows: of wgmma */, N = 64, K = 1088, ELEMENTS = N * K };
 
 static device             gpu;
 static ptxpack_gemm_plan *first, *second;
 static uint64_t           x, w, y, z, workspace, scales, norm_w;
-static uint16_t           input[ELEMENTS], bits[3][M * N];
+static uint16_t           input[ELEMENTS], bits[3][ELEMENTS];
 
 /* The first product makes y [N][K] = x w; the second one z [M][N]. */
 static ptxpack_gemm_plan *plan(int m, int n, int k, bool has_c)
@@ -49,7 +49,7 @@ static int open_all(void **state)
     assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
                         "gemm/rows_tma.ptx");
     assert_true(device_alloc(&gpu, &x, sizeof input) && device_alloc(&gpu, &w, sizeof input) &&
-                device_alloc(&gpu, &y, sizeof input) && device_alloc(&gpu, &z, sizeof bits[0]) &&
+                device_alloc(&gpu, &y, sizeof input) && device_alloc_zeros(&gpu, &z, sizeof bits[0]) &&
                 device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
     assert_true(device_upload(&gpu, x, input, sizeof input) && device_upload(&gpu, w, input, sizeof input));
     return 0;
@@ -165,6 +165,49 @@ TEST(weights_of_a_norm_that_are_not_constant_are_noticed)
     normalise_second();
     norm_w = y;
     assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[0]));
+}
+
+/* In the second product's place one of more rows. */
+static void take_more_rows(void)
+{
+    ptxpack_gemm_plan_free(second);
+    second = plan(MORE, N, K, true);
+    assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file, "gemm/wgmma.ptx");
+}
+
+TEST(a_and_c_of_more_rows_are_waited_for_beside_a_constant_b)
+{
+    take_more_rows();
+    assert_true(run(0, y, w, y, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP, y, w, y, bits[1]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, y, bits[2]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_memory_equal(bits[0], bits[2], sizeof bits[0]);
+}
+
+TEST(b_of_more_rows_is_waited_for_unless_it_is_constant)
+{
+    take_more_rows();
+    assert_true(run(0, x, y, w, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP, x, y, w, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, w, bits[0]));
+}
+
+/* Fewer blocks of k than there are stages, and more tiles than SMs. */
+TEST(short_sums_and_many_tiles_of_a_constant_b_are_right)
+{
+    static const int shapes[][3] = {{MORE, N, 64}, {33, N, 128}, {1088, N, 64}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        ptxpack_gemm_plan_free(second);
+        second = plan(shapes[i][0], shapes[i][1], shapes[i][2], false);
+        assert_int_equal(ptxpack_variant_parameter(
+                             ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant, "BLOCK_M", 0),
+                         64);
+        assert_true(run(0, x, w, 0, bits[0]));
+        assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[1]));
+        assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    }
 }
 
 RUN_TESTS(NULL, NULL)
