@@ -153,13 +153,14 @@ typedef struct cut {
 
 /* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
  * too, and four times as long for a line beyond m, which TMA makes zeros; the ends of its items, of which the stages hide a part; and what
- * it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200. */
+ * it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {
         MEMORY = 19,
         L2 = 38 /* bytes a clock and SM */,
         ZEROS = 4 /* lines */,
+        LINE = 1 /* of A, of each block: fewer leave room for more stages */,
         END = 8 /* of a row of 16 columns */,
         SHARE = 3000,
         MERGE = 3000
@@ -169,8 +170,7 @@ static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int
     const double k = (double)(TILE_BOX_ROW * boxes_of(row));
     const double a = (double)(m + ZEROS * (a_lines_of(row) - m)) * BITS / bits_of_b(row);
     const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
-    const double block = (memory > cache ? memory : cache) +
-                         (double)a_lines_of(row); /* fewer leave room for more stages */
+    const double block = (memory > cache ? memory : cache) + LINE * (double)a_lines_of(row);
     const double item = (double)c->part_blocks * block + END * rows * tiles;
     return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
            (c->splits > 1 ? MERGE : 0);
@@ -198,8 +198,8 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
 }
 
 /* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows.  With fewer columns it is by itself, too: with 32 rows of 4096 x
- * 4096 it reads 3027 GB/s on an H200, and this kernel 2352.  But this one loads B before the kernel before it has ended: a decoder's step of
- * 32 sequences takes 6.22 ms with it, and 6.90 with wgmma for all matrices. */
+ * 4096 it reads 3027 GB/s on an H200, and this kernel 2352.  But this one loaded B before the kernel before it had ended, when that one did not
+ * yet (2026-11-29): a decoder's step of 32 sequences took 6.22 ms with it, and 6.90 with wgmma for all matrices. */
 static size_t yields(const plan_problem *problem)
 {
     enum { FEW = 16, COLUMNS = 256, RANKS = 2 /* rows.ptx, wgmma.ptx */ };

@@ -317,8 +317,8 @@ static double memory_clocks(const plan_problem *problem, double busy)
     return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / sms * (1 + idle * (1 - busy / sms));
 }
 
-/* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left.  Those that are left may not be
- * enough for memory to be busy. */
+/* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left: these may not be enough for memory
+ * to be busy. */
 static double rounds_clocks(int64_t tiles, int64_t held, double round, double last, double memory)
 {
     const int64_t rounds = divided_up(tiles, held);
@@ -426,6 +426,16 @@ static int64_t group_of(const ptxpack_variant *row, const tile_counts *t, int64_
     return group;
 }
 
+/* Whether at most two tiles, which are worked on together, want the same columns of B. */
+static bool reads_b_once(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g,
+                         const tile_counts *t)
+{
+    const int64_t height = ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    const double  below = g->groups > 0 ? gemm_groups_usual_tiles(d->groups, d->m, height) / d->groups
+                                        : (double)t->m;
+    return below <= 2 && (g->batch == 1 || g->matrix[GEMM_B].batch > 0);
+}
+
 static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, const gemm_geometry *g,
                          const tile_counts *t, int64_t block_k, int64_t group)
 {
@@ -456,6 +466,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     tile_counts              t = count_tiles(row, desc, g);
     int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
     fill_numbers(a, desc, g, &t, block_k_of(row), group_of(row, &t, clusters));
+    a->once = reads_b_once(row, desc, g, &t);
     a->block_bytes = (int32_t)(l->a_stage_bytes + l->b_stage_bytes -
                                gemm_wgmma_idle_lines(desc, l) * TILE_BOX_ROW);
     head->grid[0] = (uint32_t)(clusters * t.cluster);

@@ -16,6 +16,7 @@
     X(S, int64_t,             batch_d,      "ARG_BATCH_D")                                                                \
     X(S, int32_t,             block_bytes,  "ARG_BLOCK_BYTES")  /* that TMA brings of a block of k */                     \
     X(S, int32_t,             early,        "ARG_EARLY")        /* not 0: B may be read before the kernel before ends */  \
+    X(S, int32_t,             once,         "ARG_ONCE")         /* not 0: few tiles want the same B */                    \
     X(S, int32_t,             m,            "ARG_M")                                                                      \
     X(S, int32_t,             n,            "ARG_N")                                                                      \
     X(S, int32_t,             k_begin,      "ARG_K_BEGIN")      /* of the first block of k; beyond all where k is 0 */    \
@@ -44,8 +45,7 @@ ARGUMENT_STRUCT(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
     X(S, int32_t,             scale_k,      "ARG_SCALE_K")      /* blocks of k that have scales */
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_FP8_ARGUMENTS, gemm_wgmma_fp8_arguments);
-_Static_assert(offsetof(gemm_wgmma_fp8_arguments, scale_a) ==
-                   offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
+_Static_assert(offsetof(gemm_wgmma_fp8_arguments, beta) == offsetof(gemm_wgmma_arguments, beta),
                "the arguments of both kernels begin alike");
 
 /* Those of ptx/gemm/wgmma_parts.ptx: the same, and what is cut.  tiles_total counts pieces: whole tiles, and parts of the others. */
@@ -61,8 +61,7 @@ _Static_assert(offsetof(gemm_wgmma_fp8_arguments, scale_a) ==
     X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* words of a warp: one for each group of parts, of groups, ... */
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_PARTS_ARGUMENTS, gemm_wgmma_parts_arguments);
-_Static_assert(offsetof(gemm_wgmma_parts_arguments, counters) ==
-                   offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
+_Static_assert(offsetof(gemm_wgmma_parts_arguments, beta) == offsetof(gemm_wgmma_arguments, beta),
                "the arguments of both kernels begin alike");
 
 /* Those of ptx/gemm/wgmma_groups.ptx: the same, and the starts.  map_d is of rank 5: along a row, from row to row, 1, and the rows
@@ -75,7 +74,6 @@ _Static_assert(offsetof(gemm_wgmma_parts_arguments, counters) ==
     X(S, int32_t,             tiles_n,      "ARG_TILES_N")      /* tiles in a row of them */
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_GROUPS_ARGUMENTS, gemm_wgmma_groups_arguments);
-_Static_assert(offsetof(gemm_wgmma_groups_arguments, starts) ==
-                   offsetof(gemm_wgmma_arguments, beta) + sizeof(float),
+_Static_assert(offsetof(gemm_wgmma_groups_arguments, beta) == offsetof(gemm_wgmma_arguments, beta),
                "the arguments of both kernels begin alike");
 #endif

@@ -209,4 +209,25 @@ TEST(short_sums_and_many_tiles_of_a_constant_b_are_right)
     }
 }
 
+/* Of e4m3 the bytes of x and of y: y is what the product before writes. */
+TEST(a_of_e4m3_is_waited_for_beside_a_constant_b)
+{
+    const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                    .dtype = PTXPACK_BF16,
+                                    .m = MORE,
+                                    .n = N,
+                                    .k = K,
+                                    .order_b = PTXPACK_COLUMN_MAJOR,
+                                    .dtype_ab = PTXPACK_E4M3};
+    ptxpack_gemm_plan_free(second);
+    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &second) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(gpu.handle));
+    assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
+                        "gemm/wgmma_fp8.ptx");
+    assert_true(run(0, y, w, 0, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
+}
+
 RUN_TESTS(NULL, NULL)

@@ -559,56 +559,6 @@ static void contradictions_are_refused(void **state)
     contradictions_of("gemm_wgmma_sm90_fp8_128x192_2x1");
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------- */
-enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128 };
-
-/* The plan of a row for the problem on so many SMs. */
-static const ptxpack_gemm_plan *filled(const ptxpack *handle, const plan_method *method,
-                                       const ptxpack_variant *row, const ptxpack_gemm_desc *d)
-{
-    static ptxpack_gemm_plan plan;
-    static gemm_wgmma_layout l;
-    gemm_geometry            g;
-    char                     line[PLAN_LINE];
-    const plan_problem problem = {.op = &gemm_op, .handle = handle, .desc = d, .geometry = &g, .sm_count = SMS};
-    memset(&plan, 0, sizeof plan);
-    assert_int_equal(ptxpack_gemm_resolve(d, &g, line), PTXPACK_OK);
-    assert_int_equal(ptxpack_gemm_wgmma_layout(row, &l), PTXPACK_OK);
-    assert_int_equal(method->fill(&problem, row, &l, &plan.head), PTXPACK_OK);
-    return &plan;
-}
-
-/* The row is chosen; the parts of a tile have all its k, and the workspace has room for their sums. */
-static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, const char *id, int32_t whole,
-                      int32_t cut)
-{
-    const ptxpack_variant *row;
-    ptxpack_gemm_desc      d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k};
-    d.order_b = PTXPACK_COLUMN_MAJOR;
-    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
-    assert_string_equal(row->id, id);
-    const ptxpack_gemm_plan          *plan = filled(handle, &gemm_wgmma_parts, row, &d);
-    const gemm_wgmma_parts_arguments *a = &plan->arguments.wgmma_parts;
-    const int64_t                     cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1);
-    const int64_t                     sums = ptxpack_variant_parameter(row, "BLOCK_M", 0) *
-                         ptxpack_variant_parameter(row, "BLOCK_N", 0);
-    assert_int_equal(a->whole_tiles, whole);
-    assert_int_equal(a->cut_tiles, cut);
-    assert_int_equal(a->tiles_total, whole + cut * a->tile_parts);
-    assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
-    assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
-    assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
-    assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
-    int64_t groups = 0; /* of 8 parts, of 8 groups, ... */
-    for (int64_t items = a->tile_parts; items > 1; groups += items)
-        items = (items + 7) / 8;
-    assert_int_equal(a->tile_counters, groups);
-    assert_int_equal(plan->head.counters,
-                     (cut * cluster * WARPS * groups * (int64_t)sizeof(uint32_t) + 15) / 16 * 16);
-    assert_int_equal(plan->head.workspace - plan->head.counters,
-                     cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
-}
-
 /* Rows of tiles that fill whole rounds where others do not. */
 static void tiles_fit_the_gpu(void **state)
 {
@@ -636,45 +586,6 @@ static void tiles_fit_the_gpu(void **state)
     ptxpack_close(handle);
 }
 
-/* What a block of k of a row of `id` brings by TMA, for so many rows of A. */
-static void expect_block_bytes(ptxpack *handle, const char *id, ptxpack_order order_a, int32_t m, int64_t bytes)
-{
-    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = 512, .k = 512};
-    d.order_a = order_a;
-    d.order_b = PTXPACK_COLUMN_MAJOR;
-    const ptxpack_gemm_plan *plan = filled(handle, &gemm_wgmma, ptxpack_variant_find(id), &d);
-    assert_int_equal(plan->arguments.wgmma.block_bytes, bytes);
-}
-
-/* In eights; not where A's columns are its lines, or where the blocks of a cluster share its rows. */
-static void few_rows_are_brought_alone(void **state)
-{
-    (void)state;
-    ptxpack *handle = open_offline();
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, LINE * (8 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, LINE * (40 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, LINE * (64 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_128x256_2x1", PTXPACK_ROW_MAJOR, 100, LINE * (104 + 256));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_COLUMN_MAJOR, 8, LINE * (64 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_256x128_1x2", PTXPACK_ROW_MAJOR, 1, LINE * (256 + 128));
-    ptxpack_close(handle);
-}
-
-static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
-{
-    (void)state;
-    ptxpack          *handle = open_offline();
-    ptxpack_gemm_desc d =
-        {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 512, .has_c = true};
-    check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
-    check_cut(handle, 256, 256, 65536, "gemm_wgmma_sm90_parts_128x128", 0, 4);
-    check_cut(handle, 2560, 4608, 8192, "gemm_wgmma_sm90_parts_128x128", 660, 60);
-    /* of two blocks, 66 at once: */
-    check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264, 25);
-    expect_row_refusal(handle, &d, "gemm_wgmma_sm90_parts_128x128", "has_c: takes no C");
-    ptxpack_close(handle);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -693,8 +604,6 @@ int main(void)
         cmocka_unit_test(accumulators_are_staged_where_they_belong),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(tiles_fit_the_gpu),
-        cmocka_unit_test(few_rows_are_brought_alone),
-        cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

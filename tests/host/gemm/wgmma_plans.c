@@ -1,0 +1,186 @@
+/* wgmma_plans.c - what the plan of a product on wgmma tells its kernel: parts of tiles, how many bytes come, the boxes of TMA, whether B stays
+ * in the L2 cache. */
+#include <string.h>
+
+#include "host/gemm/op.h"
+#include "host/gemm/wgmma_layout.h"
+#include "host/plan/inspect.h"
+#include "tests/support/unit.h"
+
+static ptxpack *open_offline(void)
+{
+    ptxpack              *handle;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    return handle;
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------- */
+enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128 };
+
+/* The plan of a row for the problem on so many SMs. */
+static const ptxpack_gemm_plan *filled(const ptxpack *handle, const plan_method *method,
+                                       const ptxpack_variant *row, const ptxpack_gemm_desc *d)
+{
+    static ptxpack_gemm_plan plan;
+    static gemm_wgmma_layout l;
+    gemm_geometry            g;
+    char                     line[PLAN_LINE];
+    const plan_problem problem = {.op = &gemm_op, .handle = handle, .desc = d, .geometry = &g, .sm_count = SMS};
+    memset(&plan, 0, sizeof plan);
+    assert_int_equal(ptxpack_gemm_resolve(d, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_wgmma_layout(row, &l), PTXPACK_OK);
+    assert_int_equal(method->fill(&problem, row, &l, &plan.head), PTXPACK_OK);
+    return &plan;
+}
+
+/* The row is chosen; the parts of a tile have all its k, and the workspace has room for their sums. */
+static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, const char *id, int32_t whole,
+                      int32_t cut)
+{
+    const ptxpack_variant *row;
+    ptxpack_gemm_desc      d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
+    assert_string_equal(row->id, id);
+    const ptxpack_gemm_plan          *plan = filled(handle, &gemm_wgmma_parts, row, &d);
+    const gemm_wgmma_parts_arguments *a = &plan->arguments.wgmma_parts;
+    const int64_t                     cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1);
+    const int64_t                     sums = ptxpack_variant_parameter(row, "BLOCK_M", 0) *
+                         ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    assert_int_equal(a->whole_tiles, whole);
+    assert_int_equal(a->cut_tiles, cut);
+    assert_int_equal(a->tiles_total, whole + cut * a->tile_parts);
+    assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
+    assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
+    assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
+    assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
+    int64_t groups = 0; /* of 8 parts, of 8 groups, ... */
+    for (int64_t items = a->tile_parts; items > 1; groups += items)
+        items = (items + 7) / 8;
+    assert_int_equal(a->tile_counters, groups);
+    assert_int_equal(plan->head.counters,
+                     (cut * cluster * WARPS * groups * (int64_t)sizeof(uint32_t) + 15) / 16 * 16);
+    assert_int_equal(plan->head.workspace - plan->head.counters,
+                     cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
+}
+
+/* What a block of k of a row of `id` brings by TMA, for so many rows of A. */
+static void expect_block_bytes(ptxpack *handle, const char *id, ptxpack_order order_a, int32_t m, int64_t bytes)
+{
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = 512, .k = 512};
+    d.order_a = order_a;
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    const ptxpack_gemm_plan *plan = filled(handle, &gemm_wgmma, ptxpack_variant_find(id), &d);
+    assert_int_equal(plan->arguments.wgmma.block_bytes, bytes);
+}
+
+/* In eights; not where A's columns are its lines, or where the blocks of a cluster share its rows. */
+static void few_rows_are_brought_alone(void **state)
+{
+    (void)state;
+    ptxpack *handle = open_offline();
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, LINE * (8 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, LINE * (40 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, LINE * (64 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_128x256_2x1", PTXPACK_ROW_MAJOR, 100, LINE * (104 + 256));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_COLUMN_MAJOR, 8, LINE * (64 + 64));
+    expect_block_bytes(handle, "gemm_wgmma_sm90_256x128_1x2", PTXPACK_ROW_MAJOR, 1, LINE * (256 + 128));
+    ptxpack_close(handle);
+}
+
+static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
+{
+    (void)state;
+    ptxpack          *handle = open_offline();
+    ptxpack_gemm_desc d =
+        {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 512, .has_c = true};
+    check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
+    check_cut(handle, 256, 256, 65536, "gemm_wgmma_sm90_parts_128x128", 0, 4);
+    check_cut(handle, 2560, 4608, 8192, "gemm_wgmma_sm90_parts_128x128", 660, 60);
+    /* of two blocks, 66 at once: */
+    check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264, 25);
+    char line[PLAN_LINE];
+    assert_non_null(plan_row_refusal(&gemm_op, handle, NULL, &d,
+                                     ptxpack_variant_find("gemm_wgmma_sm90_parts_128x128"), line));
+    assert_string_equal(line, "has_c: takes no C");
+    ptxpack_close(handle);
+}
+
+/* ---- boxes ---------------------------------------------------------------------------------------------- */
+static void expect_box(const char *id, const ptxpack_gemm_desc *d, int matrix, uint32_t lines,
+                       ptxpack_tma_l2 l2)
+{
+    static gemm_wgmma_layout l;
+    gemm_geometry            g;
+    char                     line[PLAN_LINE];
+    ptxpack_tma_box          box;
+    assert_int_equal(ptxpack_gemm_resolve(d, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_wgmma_layout(ptxpack_variant_find(id), &l), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_wgmma_box(d, &g, &l, matrix, &box), PTXPACK_OK);
+    assert_int_equal(box.box_dim[1], lines);
+    assert_int_equal(box.l2, l2);
+}
+
+/* A and C have the problem's rows, in eights. */
+static void boxes_have_the_rows_that_are(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_F16, .m = 33, .n = 512, .k = 512, .has_c = true};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_A, 40, PTXPACK_TMA_L2_128B);
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_C, 40, PTXPACK_TMA_L2_128B);
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_D, 16, PTXPACK_TMA_L2_128B);
+    d.m = 200;
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_A, 64, PTXPACK_TMA_L2_128B);
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_C, 64, PTXPACK_TMA_L2_128B);
+}
+
+/* Of B the L2 cache fetches what the next block of k wants, too, if it is read at the speed of memory, and if lines begin where it fetches. */
+static void neighbours_of_b_are_fetched_for_few_rows(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 128, .n = 512, .k = 512};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_B, 64, PTXPACK_TMA_L2_256B);
+    expect_box("gemm_wgmma_sm90_128x128", &d, GEMM_B, 128, PTXPACK_TMA_L2_128B);
+    d.m = 129;
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_B, 64, PTXPACK_TMA_L2_128B);
+    d.m = 128;
+    d.k = 520; /* lines of 1040 bytes */
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_B, 64, PTXPACK_TMA_L2_128B);
+    d.k = 512;
+    d.order_b = PTXPACK_ROW_MAJOR;
+    expect_box("gemm_wgmma_sm90_64x64", &d, GEMM_B, 64, PTXPACK_TMA_L2_128B);
+}
+
+/* At most two tiles that want the same columns, one product, or a B for each. */
+static void b_that_few_tiles_want_leaves_the_cache_first(void **state)
+{
+    (void)state;
+    ptxpack          *handle = open_offline();
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 128, .n = 512, .k = 512};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    const ptxpack_variant *row = ptxpack_variant_find("gemm_wgmma_sm90_64x64");
+    assert_int_equal(filled(handle, &gemm_wgmma, row, &d)->arguments.wgmma.once, 1);
+    d.m = 129;
+    assert_int_equal(filled(handle, &gemm_wgmma, row, &d)->arguments.wgmma.once, 0);
+    d.m = 128;
+    d.batch = 2;
+    assert_int_equal(filled(handle, &gemm_wgmma, row, &d)->arguments.wgmma.once, 1);
+    d.batch_b = -1; /* one for both */
+    assert_int_equal(filled(handle, &gemm_wgmma, row, &d)->arguments.wgmma.once, 0);
+    ptxpack_close(handle);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_rows_are_brought_alone),
+        cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
+        cmocka_unit_test(boxes_have_the_rows_that_are),
+        cmocka_unit_test(neighbours_of_b_are_fetched_for_few_rows),
+        cmocka_unit_test(b_that_few_tiles_want_leaves_the_cache_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
