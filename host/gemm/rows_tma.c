@@ -12,7 +12,7 @@ static const char norm_w_name[] = "norm_w";
 
 /* What a row of kernels.def says, and the boxes of its two matrices: {128 bytes of k, lines, ...}; and of a norm's weights, if it has one. */
 typedef struct rows_tma_layout {
-    int64_t         rows, a_lines, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
+    int64_t         rows, columns, warps, warps_k, boxes, stages; /* boxes: of B, of a stage */
     ptxpack_tma_box a, b, w;
 } rows_tma_layout;
 
@@ -61,7 +61,6 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
 {
     rows_tma_layout *l = (rows_tma_layout *)out;
     *l = (rows_tma_layout){.rows = ptxpack_variant_parameter(row, "ROWS", 0),
-                           .a_lines = a_lines_of(row),
                            .columns = 16 * ptxpack_variant_parameter(row, "TILES", 0),
                            .warps = ptxpack_variant_parameter(row, "WARPS", 1),
                            .boxes = boxes_of(row),
@@ -72,8 +71,8 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
     status = status == PTXPACK_OK ? describe_box("b", bits, l->columns, l->boxes, &l->b) : status;
     if (gemm_normalises(row))
         l->w = weights_box(&l->a);
-    l->a.bytes = l->a.bytes / l->rows * l->a_lines; /* as swizzled as eight lines are */
-    l->a.box_dim[1] = (uint32_t)l->a_lines;
+    l->a.bytes = l->a.bytes / l->rows * a_lines_of(row); /* as swizzled as eight lines are */
+    l->a.box_dim[1] = (uint32_t)a_lines_of(row);
     const int64_t sums = l->warps_k * l->rows * (l->columns + 4) * (int64_t)sizeof(float);
     const int64_t bytes = l->stages * (l->a.bytes + l->b.bytes + l->w.bytes + 16) + sums + 16;
     if (status != PTXPACK_OK)

@@ -356,10 +356,9 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double            memory = is_fp8(row) ? 0 : memory_clocks(problem, busy);
     double            begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
     double            boxes = (double)divided_up((int64_t)n, BOX);
-    double            whole = rounds * round - cut->saved;
-    double            blocks = cut->parts == 0  ? rounds_clocks(t.total, held, round, round / share, memory)
-                               : whole > memory ? whole
-                                                : memory;
+    double            blocks = rounds_clocks(t.total, held, round, round / share, memory);
+    if (cut->parts > 0)
+        blocks = rounds * round - cut->saved > memory ? rounds * round - cut->saved : memory;
     return begin + blocks + rounds * (exchange + STORE * m * boxes * BOX / (128 * 256)) + cut->added;
 }
 

@@ -19,21 +19,33 @@ static ptxpack_gemm_plan *first, *second;
 static uint64_t           x, w, y, z, workspace, scales, norm_w;
 static uint16_t           input[ELEMENTS], bits[3][ELEMENTS];
 
+static ptxpack_gemm_plan *plan_of(const ptxpack_gemm_desc *desc)
+{
+    ptxpack_gemm_plan *out = NULL;
+    if (ptxpack_gemm_plan_create(gpu.handle, desc, &out) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(gpu.handle));
+    return out;
+}
+
+/* In the second product's place another one. */
+static void replace_second(const ptxpack_gemm_desc *desc)
+{
+    ptxpack_gemm_plan_free(second);
+    second = plan_of(desc);
+}
+
 /* The first product makes y [N][K] = x w; the second one z [M][N]. */
 static ptxpack_gemm_plan *plan(int m, int n, int k, bool has_c)
 {
-    ptxpack_gemm_plan *out = NULL;
-    ptxpack_gemm_desc  desc = {.size = sizeof desc,
-                               .dtype = PTXPACK_BF16,
-                               .m = m,
-                               .n = n,
-                               .k = k,
-                               .order_b = PTXPACK_COLUMN_MAJOR,
-                               .has_c = has_c,
-                               .stride_c = K};
-    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &out) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(gpu.handle));
-    return out;
+    const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                    .dtype = PTXPACK_BF16,
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .order_b = PTXPACK_COLUMN_MAJOR,
+                                    .has_c = has_c,
+                                    .stride_c = K};
+    return plan_of(&desc);
 }
 
 static int open_all(void **state)
@@ -119,8 +131,7 @@ TEST(scales_of_the_product_before_are_waited_for)
                                         .order_b = PTXPACK_COLUMN_MAJOR,
                                         .scales = (ptxpack_gemm_scales)kind,
                                         .dtype_b = PTXPACK_E4M3};
-        ptxpack_gemm_plan_free(second);
-        assert_int_equal(ptxpack_gemm_plan_create(gpu.handle, &desc, &second), PTXPACK_OK);
+        replace_second(&desc);
         scales = y;
         assert_true(run(0, x, w, 0, bits[0]));
         assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, w, 0, bits[1]));
@@ -139,9 +150,7 @@ static void normalise_second(void)
                                     .order_b = PTXPACK_COLUMN_MAJOR,
                                     .norm_a = true,
                                     .norm_eps = 1e-5f};
-    ptxpack_gemm_plan_free(second);
-    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &second) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(gpu.handle));
+    replace_second(&desc);
     assert_true(device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
 }
 
@@ -219,9 +228,7 @@ TEST(a_of_e4m3_is_waited_for_beside_a_constant_b)
                                     .k = K,
                                     .order_b = PTXPACK_COLUMN_MAJOR,
                                     .dtype_ab = PTXPACK_E4M3};
-    ptxpack_gemm_plan_free(second);
-    if (ptxpack_gemm_plan_create(gpu.handle, &desc, &second) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(gpu.handle));
+    replace_second(&desc);
     assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
                         "gemm/wgmma_fp8.ptx");
     assert_true(run(0, y, w, 0, bits[0]));

@@ -12,6 +12,7 @@
 
 #include "host/attention/inspect.h"
 #include "loader/loader.h"
+#include "tests/support/offline.h"
 
 static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t seqlen_kv, int32_t heads,
                                       int32_t head_dim)
@@ -470,15 +471,6 @@ static const ptxpack_variant *chosen(ptxpack *handle, const ptxpack_attention_de
     caps.isa = 93;
     assert_int_equal(plan_survey_of(&attention_op, handle, &caps, d, &survey), PTXPACK_OK);
     return survey.chosen;
-}
-
-static ptxpack *open_offline(const char *arch)
-{
-    ptxpack        *handle;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .no_cache = true};
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(NULL));
-    return handle;
 }
 
 /* The measured figure of this row for the problem of a series; 0: there is none. */

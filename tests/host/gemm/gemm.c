@@ -11,16 +11,9 @@
 
 #include "host/gemm/inspect.h"
 #include "loader/loader.h"
+#include "tests/support/offline.h"
 
 enum { ELEMENT = 2, BOX_ROW = 128, BOX = 64, SHARED_LIMIT = 232448 };
-
-static ptxpack *open_offline(void)
-{
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-    return handle;
-}
 
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 static ptxpack_gemm_desc a_problem(void)
@@ -170,7 +163,7 @@ static void a_grid_has_its_limit(void **state)
 {
     (void)state;
     char              line[PLAN_LINE];
-    ptxpack          *handle = open_offline();
+    ptxpack          *handle = open_offline("sm_90a");
     ptxpack_gemm_desc d = a_problem();
     d.m = 1;
     d.batch = (1 << 30) - 1;
@@ -280,7 +273,7 @@ static void b_alone_has_scales(void **state)
 static void older_structs_are_taken(void **state)
 {
     (void)state;
-    ptxpack           *handle = open_offline();
+    ptxpack           *handle = open_offline("sm_90a");
     ptxpack_gemm_plan *plan;
     ptxpack_gemm_desc  d = a_problem();
     d.size = offsetof(ptxpack_gemm_desc, dtype_ab);
@@ -328,7 +321,7 @@ static void e4m3_has_rows_of_its_own(void **state)
     (void)state;
     enum { ROWS = 10 };
     static const char id[] = "gemm_wgmma_sm90_fp8_128x256";
-    ptxpack          *handle = open_offline();
+    ptxpack          *handle = open_offline("sm_90a");
     ptxpack_gemm_desc d = a_problem();
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.dtype_ab = PTXPACK_E4M3;
@@ -349,7 +342,7 @@ static void b_alone_has_rows_of_its_own(void **state)
 {
     (void)state;
     static const char  id[] = "gemm_rows_e4m3_sm90_16x32";
-    ptxpack           *handle = open_offline();
+    ptxpack           *handle = open_offline("sm_90a");
     ptxpack_gemm_plan *plan;
     ptxpack_gemm_desc  d = {.size = sizeof d,
                             .dtype = PTXPACK_F16,
@@ -563,7 +556,7 @@ static void contradictions_are_refused(void **state)
 static void tiles_fit_the_gpu(void **state)
 {
     (void)state;
-    ptxpack               *handle = open_offline();
+    ptxpack               *handle = open_offline("sm_90a");
     const ptxpack_variant *row;
     ptxpack_gemm_desc      d = {.size = sizeof d,
                                 .dtype = PTXPACK_F16,

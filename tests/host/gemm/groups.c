@@ -12,6 +12,7 @@
 #include "host/gemm/inspect.h"
 #include "loader/loader.h"
 #include "refusals.h"
+#include "tests/support/offline.h"
 
 static const ptxpack_gemm_desc good = {.size = sizeof(ptxpack_gemm_desc),
                                        .dtype = PTXPACK_BF16,
@@ -142,14 +143,6 @@ static void no_sizes_have_more_tiles(void **state)
 }
 
 /* ---- the choice --------------------------------------------------------------------------------------- */
-static ptxpack *open_offline(const char *arch)
-{
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-    return handle;
-}
-
 static void expect_row(ptxpack *handle, ptxpack_gemm_desc d, int32_t m, int32_t groups, const char *id)
 {
     const ptxpack_variant *row;

@@ -5,15 +5,7 @@
 #include "host/gemm/op.h"
 #include "host/gemm/wgmma_layout.h"
 #include "host/plan/inspect.h"
-#include "tests/support/unit.h"
-
-static ptxpack *open_offline(void)
-{
-    ptxpack              *handle;
-    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-    return handle;
-}
+#include "tests/support/offline.h"
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
 enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128 };
@@ -79,7 +71,7 @@ static void expect_block_bytes(ptxpack *handle, const char *id, ptxpack_order or
 static void few_rows_are_brought_alone(void **state)
 {
     (void)state;
-    ptxpack *handle = open_offline();
+    ptxpack *handle = open_offline("sm_90a");
     expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, LINE * (8 + 64));
     expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, LINE * (40 + 64));
     expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, LINE * (64 + 64));
@@ -92,7 +84,7 @@ static void few_rows_are_brought_alone(void **state)
 static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
 {
     (void)state;
-    ptxpack          *handle = open_offline();
+    ptxpack          *handle = open_offline("sm_90a");
     ptxpack_gemm_desc d =
         {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 512, .has_c = true};
     check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
@@ -158,7 +150,7 @@ static void neighbours_of_b_are_fetched_for_few_rows(void **state)
 static void b_that_few_tiles_want_leaves_the_cache_first(void **state)
 {
     (void)state;
-    ptxpack          *handle = open_offline();
+    ptxpack          *handle = open_offline("sm_90a");
     ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 128, .n = 512, .k = 512};
     d.order_b = PTXPACK_COLUMN_MAJOR;
     const ptxpack_variant *row = ptxpack_variant_find("gemm_wgmma_sm90_64x64");
