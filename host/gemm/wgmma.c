@@ -207,7 +207,9 @@ static block_costs costs_of_block(const plan_problem *problem, const ptxpack_var
 {
     enum {
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
-        FILLED = 90 /* percent */
+        FILLED = 90 /* percent */,
+        LOW =
+            64 /* rows of the smallest tiles, whose copies are slower where more than two want the same B: seen at 768^3 and 1024^3 */
     };
     const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
     const double       m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
@@ -216,10 +218,14 @@ static block_costs costs_of_block(const plan_problem *problem, const ptxpack_var
     const double       least = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100;
     const double lines = m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1) * accesses_of(&x[GEMM_A]) +
                          n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1) * accesses_of(&x[GEMM_B]);
+    const bool low = m == LOW && n < 2 * LOW && ((const ptxpack_gemm_desc *)problem->desc)->m > 2 * LOW;
     return (block_costs){.arithmetic = least / speed,
                          .busy = least / (speed > FILLED || is_fp8(row) ? speed : FILLED),
                          .bytes = lines * TILE_BOX_ROW,
-                         .rate = is_fp8(row) ? 64 : 80,
+                         .rate = is_fp8(row) ? 64
+                                 : !low      ? 80
+                                 : n > LOW   ? 34
+                                             : 50,
                          .together = is_fp8(row) ? 1 : 1.08};
 }
 
@@ -233,33 +239,17 @@ static double block_clocks(const block_costs *c, double busy, double share)
     return c->arithmetic > all ? c->arithmetic : all;
 }
 
+/* Clocks in which memory brings A and B, once each, if so many SMs ask for them. */
+static double memory_clocks(const plan_problem *problem, double busy)
+{
+    enum { MEMORY_BYTES = 16 /* a clock and SM */ };
+    static const double idle = 0.06; /* it takes so much longer where few SMs ask */
+    const gemm_matrix  *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const double        sms = (double)sms_of(problem->sm_count);
+    return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / sms * (1 + idle * (1 - busy / sms));
+}
+
 /* ---- parts of tiles ----------------------------------------------------------------------------------- */
-enum { PART_GROUP = 8 /* parts, or groups of them, that one warp adds */ };
-
-static void symbols_parts(const plan_problem *problem, const void *layout, symbol_list *list)
-{
-    symbols(problem, layout, list);
-    symbol_add(list, "PART_GROUP", PART_GROUP);
-}
-
-/* How parts become sums: groups of them, groups of these, ... */
-typedef struct part_levels {
-    int64_t levels, groups; /* groups of all levels */
-    int64_t steps;          /* parts and groups that are added one after the other */
-} part_levels;
-
-static part_levels levels_of(int64_t parts)
-{
-    part_levels l = {0};
-    do {
-        l.levels++;
-        l.steps += parts < PART_GROUP ? parts : PART_GROUP;
-        parts = divided_up(parts, PART_GROUP);
-        l.groups += parts;
-    } while (parts > 1);
-    return l;
-}
-
 /* What is cut, and what that brings.  Tiles are those of clusters. */
 typedef struct cut_counts {
     int64_t tiles;  /* that are cut: the last ones, which do not fill a round */
@@ -269,11 +259,12 @@ typedef struct cut_counts {
     double  added;  /* clocks for the sums of parts */
 } cut_counts;
 
-/* Each of these rows has one block for each SM.  A part's sums go to memory; the block that comes last to a group of them, or of
- * groups, reads its sums, one part after the other. */
+/* Each of these rows has one block for each SM, and at most one part.  Sums go to memory and come back (ptx/gemm/tile_part.ptx).  From times
+ * on an H200 of 2 to 32 parts of 128 x 128. */
 static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
 {
-    enum { MOST = 64, WRITE = 16 /* sums a clock */, ADD = 40, LATENCY = 1300, ARRIVAL = 4000 };
+    enum { MOST = 32 /* bits of a word */, MOVE = 8 /* sums a clock, there and back */ };
+    enum { TWO = 2000, MORE = 3000, EACH = 340 /* clocks until parts are there, of more than two for each */ };
     enum { WORTH = 25 /* it must save one part of so many: while SMs rest, the others run faster */ };
     const double      sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
                                  ptxpack_variant_parameter(row, "BLOCK_N", 1));
@@ -282,20 +273,26 @@ static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *
     const double whole = rest > 0 ? (double)t->k_blocks * block_clocks(&costs, (double)(rest * t->cluster), 1)
                                   : 0;
     cut_counts   best = {0};
-    for (int64_t parts = 2; rest > 0 && parts <= MOST && parts <= t->k_blocks; parts++) {
-        const int64_t blocks = divided_up(t->k_blocks, parts), pieces = rest * parts;
-        const double  rounds = (double)divided_up(pieces, held);
-        const double  block = block_clocks(&costs, (double)((pieces < held ? pieces : held) * t->cluster), 1);
-        const double  saved = whole - rounds * (double)blocks * block;
-        const part_levels l = levels_of(parts);
-        const double      added = (double)l.levels * ARRIVAL + rounds * sums / WRITE +
-                             (double)l.steps * (LATENCY + sums / ADD);
+    for (int64_t parts = 2; rest > 0 && parts <= MOST && parts * rest <= held && parts <= t->k_blocks;
+         parts++) {
+        const int64_t blocks = divided_up(t->k_blocks, parts);
+        const double  busy = (double)(rest * parts * t->cluster);
+        const double  memory = memory_clocks(problem, busy) * (double)rest / (double)t->total;
+        const double  part = (double)blocks * block_clocks(&costs, busy, 1);
+        const double  saved = whole - (part > memory ? part : memory);
+        const double  added = sums / MOVE + (parts == 2 ? TWO : MORE + EACH * (double)parts);
         if (saved - added > best.saved - best.added && divided_up(t->k_blocks, blocks) == parts)
             best = (cut_counts){rest, parts, blocks, saved, added};
     }
     if ((best.saved - best.added) * WORTH < whole * (double)divided_up(t->total, held))
         return (cut_counts){0};
     return best;
+}
+
+static void symbols_parts(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    symbols(problem, layout, list);
+    gemm_wgmma_row_symbols((const gemm_wgmma_layout *)layout, list);
 }
 
 static const char *refusal_parts(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
@@ -307,16 +304,6 @@ static const char *refusal_parts(const plan_problem *problem, const ptxpack_vari
 }
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
-/* Clocks in which memory brings A and B, once each, if so many SMs ask for them. */
-static double memory_clocks(const plan_problem *problem, double busy)
-{
-    enum { MEMORY_BYTES = 16 /* a clock and SM */ };
-    static const double idle = 0.06; /* it takes so much longer where few SMs ask */
-    const gemm_matrix  *x = ((const gemm_geometry *)problem->geometry)->matrix;
-    const double        sms = (double)sms_of(problem->sm_count);
-    return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / sms * (1 + idle * (1 - busy / sms));
-}
-
 /* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left: these may not be enough for memory
  * to be busy. */
 static double rounds_clocks(int64_t tiles, int64_t held, double round, double last, double memory)
@@ -537,15 +524,14 @@ static ptxpack_status address_groups(const plan_head *head, const void *buffers,
 static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                                  plan_head *head)
 {
-    enum { COUNTER = 4, ALIGNMENT = 16, WARPGROUP = 4 /* warps */ };
+    enum { COUNTERS = 8 /* bytes, of a warp */, ALIGNMENT = 16, WARPGROUP = 4 /* warps */ };
     const tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
                                       (const gemm_geometry *)problem->geometry);
     const cut_counts  cut = cut_tiles(problem, row, &t);
     const int64_t     m = ptxpack_variant_parameter(row, "BLOCK_M", 1),
                   n = ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    const int64_t groups = levels_of(cut.parts).groups;
     const int64_t counters = cut.tiles * t.cluster * ptxpack_variant_parameter(row, "WARPGROUPS", 1) *
-                             WARPGROUP * groups * COUNTER;
+                             WARPGROUP * COUNTERS;
     const int64_t               held = clusters_held(row, &t, problem->sm_count);
     gemm_wgmma_parts_arguments *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma_parts;
     const ptxpack_status        status = fill(problem, row, layout, head);
@@ -553,7 +539,6 @@ static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_vari
     a->cut_tiles = (int32_t)cut.tiles;
     a->tile_parts = (int32_t)cut.parts;
     a->part_blocks = (int32_t)cut.blocks;
-    a->tile_counters = (int32_t)groups;
     a->tiles_total = (int32_t)(t.total + cut.tiles * (cut.parts - 1));
     if (cut.tiles == 0)
         return status;

@@ -52,13 +52,12 @@ _Static_assert(offsetof(gemm_wgmma_fp8_arguments, beta) == offsetof(gemm_wgmma_a
 /* clang-format off */
 #define GEMM_WGMMA_PARTS_ARGUMENTS(X, S)                                                                                  \
     GEMM_WGMMA_ARGUMENTS(X, S)                                                                                            \
-    X(S, uint64_t,            counters,     "ARG_COUNTERS")     /* device addresses: words that count, of each warp of a cut tile */ \
+    X(S, uint64_t,            counters,     "ARG_COUNTERS")     /* device addresses: two words of each warp of a cut tile */ \
     X(S, uint64_t,            parts,        "ARG_PARTS")        /* the sums of each part of each of them */               \
     X(S, int32_t,             whole_tiles,  "ARG_WHOLE_TILES")  /* the first ones */                                      \
     X(S, int32_t,             cut_tiles,    "ARG_CUT_TILES")                                                              \
     X(S, int32_t,             tile_parts,   "ARG_TILE_PARTS")   /* of each of them, 2 or more */                          \
-    X(S, int32_t,             part_blocks,  "ARG_PART_BLOCKS")  /* blocks of k of a part; of a tile's last one as many or fewer */ \
-    X(S, int32_t,             tile_counters, "ARG_TILE_COUNTERS") /* words of a warp: one for each group of parts, of groups, ... */
+    X(S, int32_t,             part_blocks,  "ARG_PART_BLOCKS")  /* blocks of k of a part; of a tile's last one as many or fewer */
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_PARTS_ARGUMENTS, gemm_wgmma_parts_arguments);
 _Static_assert(offsetof(gemm_wgmma_parts_arguments, beta) == offsetof(gemm_wgmma_arguments, beta),

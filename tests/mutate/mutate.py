@@ -81,6 +81,7 @@ STEPS = {
                            CHAIN,
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, '', 'test emu-rows-gemm_rows', ''), (90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')] + CHAIN,
+    'gemm/wgmma_parts.ptx': [(90, '', 'test emu-rows-gemm_wgmma 1 8 gemm_wgmma_sm90_parts_128x128', ''), (90, 'gemm_wgmma_sm90_parts', 'rc 9x48', '')],
     'gemm/wgmma_fp8.ptx': GEMM_FP8,
     'gemm/mma_groups.ptx': GROUPS_MMA,
     'gemm/wgmma_groups.ptx': GROUPS_WGMMA,
@@ -227,7 +228,7 @@ class Runner:
         build = os.path.join(folder, 'build') if self.o.host else self.o.build
         command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh']
         if cases.startswith('test '):
-            command += [os.path.join(build, 'tests', cases[5:])]
+            command += [os.path.join(build, 'tests', cases.split()[1])] + cases.split()[2:]
         else:
             command += [os.path.join(build, 'ptxpack-check'), '--device', 'emu', '--threads', '1', '--seed', '1', '--first',
                         '--filter', cases] + (['--row', row] if row else [])

@@ -134,14 +134,30 @@ static void release(device *dev, problem *p)
     free(p->bias);
 }
 
-/* Runs twice: a launch must leave its workspace ready for the next. */
-static bool run(device *dev, problem *p, const ptxpack_variant *row)
+static bool counters_are_zero(device *dev, uint64_t workspace, size_t bytes)
+{
+    uint8_t *counters = (uint8_t *)calloc(bytes + 1, 1);
+    size_t   at = 0;
+    bool     ok = counters != NULL && device_download(dev, counters, workspace, bytes);
+    while (ok && at < bytes && counters[at] == 0)
+        at++;
+    if (ok && at < bytes)
+        ok = (snprintf(dev->line, sizeof dev->line, "byte %zu of the counters is %d", at, counters[at]), false);
+    free(counters);
+    return ok;
+}
+
+/* Runs twice, on so many blocks if there are more: a launch must leave its workspace ready for the next. */
+static bool run(device *dev, problem *p, const ptxpack_variant *row, uint32_t most_blocks)
 {
     ptxpack_gemm_plan *plan = NULL;
     bool               ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &p->desc, row, &plan)) &&
               device_alloc_zeros(dev, &p->at.workspace, ptxpack_gemm_workspace(plan));
+    if (ok && plan->head.grid[0] > most_blocks)
+        plan->head.grid[0] = most_blocks;
     for (int i = 0; i < 2 && ok; i++)
-        ok = device_status(dev, ptxpack_gemm_launch(plan, &p->at, dev->stream)) && device_sync(dev);
+        ok = device_status(dev, ptxpack_gemm_launch(plan, &p->at, dev->stream)) && device_sync(dev) &&
+             counters_are_zero(dev, p->at.workspace, plan->head.counters);
     ok = ok && device_download(dev, p->matrix[GEMM_D], p->at.d, p->geometry.matrix[GEMM_D].bytes);
     ptxpack_gemm_plan_free(plan);
     return ok;
@@ -295,7 +311,7 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
         bool ok = ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK;
         if (!ok)
             snprintf(dev->line, sizeof dev->line, "%s", line);
-        ok = ok && fill(dev, random, &p) && run(dev, &p, row) && all_right(dev, &p);
+        ok = ok && fill(dev, random, &p) && run(dev, &p, row, UINT32_MAX) && all_right(dev, &p);
         if (!ok)
             describe(&p.desc, row->id, dev->line);
         release(dev, &p);
@@ -305,43 +321,59 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
     return true;
 }
 
-/* ---- many parts ----------------------------------------------------------------------------------------- */
-/* One tile whose k is cut into so many parts that their sums are added in groups, and those of groups after that. */
-static bool test_groups_of_parts(random_state *random)
+/* ---- parts of a tile ---------------------------------------------------------------------------------- */
+static const char parts_row[] = "gemm_wgmma_sm90_parts_128x128";
+
+/* Tiles for so many SMs, which are cut into so many parts. */
+static bool test_parts(random_state *random, const char *sms, int32_t m, int32_t n, int32_t k, int32_t parts)
 {
-    enum { K = 16384, PART_GROUP = 8 };
-    const ptxpack_variant *row = ptxpack_variant_find("gemm_wgmma_sm90_parts_128x128");
+    const ptxpack_variant *row = ptxpack_variant_find(parts_row);
     device                 dev = {.handle = NULL};
     ptxpack_gemm_plan     *plan = NULL;
     char                   line[PLAN_LINE];
     problem                p = {.desc = {.size = sizeof p.desc,
                                          .dtype = PTXPACK_BF16,
-                                         .m = 3,
-                                         .n = 40,
-                                         .k = K,
-                                         .order_b = PTXPACK_COLUMN_MAJOR},
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .order_b = PTXPACK_COLUMN_MAJOR,
+                                         .has_bias = true},
                                 .at = {.size = sizeof p.at, .alpha = 1}};
-    char                  *sms = getenv("PTXPACK_EMU_SMS") != NULL ? strdup(getenv("PTXPACK_EMU_SMS")) : NULL;
-    setenv("PTXPACK_EMU_SMS", "24", 1);
+    setenv("PTXPACK_EMU_SMS", sms, 1);
     bool ok = device_open_as(&dev, "emu", NULL) == PTXPACK_OK &&
               ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK &&
               device_status(&dev, ptxpack_gemm_plan_row(dev.handle, &p.desc, row, &plan));
-    if (ok && plan->arguments.wgmma_parts.tile_parts <= PART_GROUP)
-        ok = (snprintf(dev.line, sizeof dev.line, "%d parts are not more than a group",
-                       plan->arguments.wgmma_parts.tile_parts),
+    if (ok && plan->arguments.wgmma_parts.tile_parts != parts)
+        ok = (snprintf(dev.line, sizeof dev.line, "%d parts, not %d", plan->arguments.wgmma_parts.tile_parts,
+                       parts),
               false);
-    ok = ok && fill(&dev, random, &p) && run(&dev, &p, row) && all_right(&dev, &p);
+    ok = ok && fill(&dev, random, &p) && run(&dev, &p, row, UINT32_MAX) && all_right(&dev, &p);
+    if (ok) { /* one after the other: no part may wait for one that there is no room for */
+        memset(p.matrix[GEMM_D], GUARD, p.geometry.matrix[GEMM_D].bytes);
+        device_free(&dev, p.at.workspace);
+        ok = device_upload(&dev, p.at.d, p.matrix[GEMM_D], p.geometry.matrix[GEMM_D].bytes) &&
+             run(&dev, &p, row, 1) && all_right(&dev, &p);
+    }
     if (!ok)
         describe(&p.desc, row->id, dev.line);
     ptxpack_gemm_plan_free(plan);
     release(&dev, &p);
     device_close(&dev);
+    return ok;
+}
+
+/* Two, which hand over; a few, and many, which are scattered. */
+static int parts_failed(random_state *random)
+{
+    char *sms = getenv("PTXPACK_EMU_SMS") != NULL ? strdup(getenv("PTXPACK_EMU_SMS")) : NULL;
+    int   failed = !test_parts(random, "32", 400, 392, 4096, 2) + !test_parts(random, "32", 260, 184, 4096, 5) +
+                 !test_parts(random, "132", 100, 8, 32768, 20);
     if (sms != NULL)
         setenv("PTXPACK_EMU_SMS", sms, 1);
     else
         unsetenv("PTXPACK_EMU_SMS");
     free(sms);
-    return ok;
+    return failed;
 }
 
 /* ---- long lines --------------------------------------------------------------------------------------- */
@@ -401,8 +433,10 @@ int main(int argc, char **argv)
     size_t                 count, tested = 0, failed = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     setenv("PTXPACK_EMU_SM", "90", 1);
-    failed += argc <= 3 && !test_groups_of_parts(&random);
-    tested += argc <= 3;
+    if (argc <= 3 || strcmp(argv[3], parts_row) == 0) {
+        failed += (size_t)parts_failed(&random);
+        tested += 3;
+    }
     setenv("PTXPACK_EMU_SMS", "6", 0);
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;

@@ -8,7 +8,7 @@
 #include "tests/support/offline.h"
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
-enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128 };
+enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128, WORD = 32 /* bits */ };
 
 /* The plan of a row for the problem on so many SMs. */
 static const ptxpack_gemm_plan *filled(const ptxpack *handle, const plan_method *method,
@@ -44,15 +44,11 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     assert_int_equal(a->cut_tiles, cut);
     assert_int_equal(a->tiles_total, whole + cut * a->tile_parts);
     assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
-    assert_true(a->tile_parts >= 2 && a->tile_parts * a->part_blocks >= a->k_blocks);
+    assert_true(a->tile_parts >= 2 && a->tile_parts <= WORD && a->tile_parts * a->part_blocks >= a->k_blocks);
+    assert_true(cut * a->tile_parts * cluster <= SMS); /* no block has two */
     assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
     assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
-    int64_t groups = 0; /* of 8 parts, of 8 groups, ... */
-    for (int64_t items = a->tile_parts; items > 1; groups += items)
-        items = (items + 7) / 8;
-    assert_int_equal(a->tile_counters, groups);
-    assert_int_equal(plan->head.counters,
-                     (cut * cluster * WARPS * groups * (int64_t)sizeof(uint32_t) + 15) / 16 * 16);
+    assert_int_equal(plan->head.counters, cut * cluster * WARPS * (int64_t)sizeof(uint64_t));
     assert_int_equal(plan->head.workspace - plan->head.counters,
                      cut * cluster * a->tile_parts * sums * (int64_t)sizeof(float));
 }
