@@ -91,6 +91,11 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
     if (d->activation == PTXPACK_ACTIVATION_SWIGLU && (d->n % PAIRED != 0 || d->has_c))
         return d->has_c ? REFUSE("has_c: there is no C with SwiGLU")
                         : REFUSE("n is %d, with SwiGLU no multiple of %d", (int)d->n, PAIRED);
+    if ((d->launch & ~(uint32_t)GEMM_LAUNCH_BITS) != 0)
+        return REFUSE("desc.launch has the unknown bits 0x%x",
+                      (unsigned)(d->launch & ~(uint32_t)GEMM_LAUNCH_BITS));
+    if (d->reserved != 0)
+        return REFUSE("desc.reserved is %u, not 0", (unsigned)d->reserved);
     ptxpack_status status = check_operand_type(d, line);
     status = status == PTXPACK_OK ? check_groups(d, line) : status;
     return status == PTXPACK_OK ? check_norm(d, line) : status;

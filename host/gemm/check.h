@@ -7,6 +7,8 @@
 #include "gemm.h"
 #include "host/plan/plan.h"
 
+enum { GEMM_LAUNCH_BITS = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B }; /* that a product knows */
+
 /* The matrices, in the order of every table about them. */
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_D, GEMM_MATRICES };
 extern const char *const gemm_matrix_names[GEMM_MATRICES]; /* "a", ... */

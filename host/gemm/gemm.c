@@ -171,13 +171,13 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     *(ptxpack_gemm_desc *)out = d;
 }
 
-/* It ended before `dtype_ab`, before `groups` and `dtype_b`, and before `norm_a`. */
+/* It ended before `dtype_ab`, before `groups` and `dtype_b`, before `norm_a`, and before `launch`. */
 const plan_struct gemm_desc_struct = {
     .name = "desc",
     .type = "ptxpack_gemm_desc",
     .size = sizeof(ptxpack_gemm_desc),
     .older = {offsetof(ptxpack_gemm_desc, dtype_ab), offsetof(ptxpack_gemm_desc, groups),
-              offsetof(ptxpack_gemm_desc, norm_a)},
+              offsetof(ptxpack_gemm_desc, norm_a), offsetof(ptxpack_gemm_desc, launch)},
 };
 /* What comes with a launch; it ended before `launch`, before the scales, before `group_starts`, and before `norm_w`. */
 static const plan_struct buffers_struct = {
@@ -187,7 +187,7 @@ static const plan_struct buffers_struct = {
     .older = {offsetof(ptxpack_gemm_buffers, launch), offsetof(ptxpack_gemm_buffers, scale_a),
               offsetof(ptxpack_gemm_buffers, group_starts), offsetof(ptxpack_gemm_buffers, norm_w)},
     .launch_at = offsetof(ptxpack_gemm_buffers, launch),
-    .launch_bits = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B,
+    .launch_bits = GEMM_LAUNCH_BITS,
 };
 static const plan_method *const methods[] = {&gemm_rows_tma,   &gemm_rows,         &gemm_wgmma,
                                              &gemm_wgmma_fit,  &gemm_wgmma_parts,  &gemm_wgmma_fp8,

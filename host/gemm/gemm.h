@@ -88,6 +88,10 @@ typedef struct ptxpack_gemm_desc {
      * of 8, and a k that is one of 64, above 0. */
     bool  norm_a;
     float norm_eps; /* with norm_a: > 0; otherwise 0 */
+    /* What ptxpack_gemm_buffers.launch will mostly be, for the choice of the kernel: a launch may have any other bits, too.  With
+     * PTXPACK_LAUNCH_CONSTANT_B what matters for 17 to 32 rows is how much of B can be read meanwhile, and otherwise how soon one launch ends. */
+    uint32_t launch;
+    uint32_t reserved; /* 0 */
 } ptxpack_gemm_desc;
 enum { PTXPACK_GEMM_GROUPS = 1 << 20 };
 

@@ -196,14 +196,19 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
     return best;
 }
 
-/* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows.  With fewer columns it is by itself, too: with 32 rows of 4096 x
- * 4096 it reads 3027 GB/s on an H200, and this kernel 2352.  But this one loaded B before the kernel before it had ended, when that one did not
- * yet (2026-11-29): a decoder's step of 32 sequences took 6.22 ms with it, and 6.90 with wgmma for all matrices. */
+/* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows.  With fewer columns it is, too, by itself, unless k is long and
+ * few tiles of 64 columns have all of it: with 32 rows of 4096 x 4096 it reads 2762 GB/s on an H200, and this kernel 2350; of 20 products of 20
+ * to 32 rows it was faster in all 14 that have such k, by 3 to 20 %, and in one of the others, by 1 %.  But where B may be read before the
+ * kernel before has ended, these blocks, which share it evenly, hide more of it: a decoder's step of 32 sequences takes 6.22 ms with them, and
+ * 6.68 with wgmma. */
 static size_t yields(const plan_problem *problem)
 {
-    enum { FEW = 16, COLUMNS = 256, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
+    enum { FEW = 16, COLUMNS = 256, LOW_COLUMNS = 64, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    return d->m > FEW && divided_up(d->n, COLUMNS) >= sms_of(problem) * 3 / 4 ? RANKS : 0;
+    const int64_t            sms = sms_of(problem);
+    const bool               wide = divided_up(d->n, COLUMNS) >= sms * 3 / 4;
+    const bool               short_k = d->k <= 2 * (int64_t)d->n && divided_up(d->n, LOW_COLUMNS) >= sms / 5;
+    return d->m > FEW && (wide || (short_k && (d->launch & PTXPACK_LAUNCH_CONSTANT_B) == 0)) ? RANKS : 0;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)

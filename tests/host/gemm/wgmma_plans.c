@@ -77,6 +77,52 @@ static void few_rows_are_brought_alone(void **state)
     ptxpack_close(handle);
 }
 
+static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, uint32_t launch, const char *id)
+{
+    const ptxpack_variant *row;
+    ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k, .launch = launch};
+    d.order_b = PTXPACK_COLUMN_MAJOR;
+    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
+    if (strncmp(row->id, id, strlen(id)) != 0)
+        assert_string_equal(row->id, id);
+}
+
+/* By itself, of 17 to 32 rows, unless k is long or there are few columns; while B is read before, only where there are very many columns. */
+static void launches_decide_about_few_rows(void **state)
+{
+    (void)state;
+    const uint32_t constant = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
+    ptxpack       *handle = open_offline("sm_90a");
+    expect_row(handle, 32, 4096, 4096, 0, "gemm_wgmma");
+    expect_row(handle, 17, 4096, 8192, PTXPACK_LAUNCH_OVERLAP, "gemm_wgmma");
+    expect_row(handle, 16, 4096, 4096, 0, "gemm_rows_tma");
+    expect_row(handle, 32, 4096, 8256, 0, "gemm_rows_tma");
+    expect_row(handle, 32, 1600, 1600, 0, "gemm_rows_tma");
+    expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
+    expect_row(handle, 32, 28672, 4096, constant, "gemm_wgmma");
+    ptxpack_close(handle);
+}
+
+static void launches_have_known_bits(void **state)
+{
+    (void)state;
+    ptxpack           *handle = open_offline("sm_90a");
+    ptxpack_gemm_plan *plan;
+    ptxpack_gemm_desc  d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 8, .n = 8, .k = 0, .launch = 7};
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_non_null(strstr(ptxpack_detail(handle), "desc.launch has the unknown bits 0x4"));
+    d.launch = 3;
+    d.reserved = 1;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_non_null(strstr(ptxpack_detail(handle), "desc.reserved is 1, not 0"));
+    d.size = offsetof(ptxpack_gemm_desc, launch); /* an older struct has none of them */
+    d.launch = 7;
+    d.m = 0;
+    assert_int_equal(ptxpack_gemm_plan_create(handle, &d, &plan), PTXPACK_E_ARG);
+    assert_string_equal(ptxpack_detail(handle), "m is 0, not 1 or more");
+    ptxpack_close(handle);
+}
+
 static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
 {
     (void)state;
@@ -166,6 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rows_are_brought_alone),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
+        cmocka_unit_test(launches_decide_about_few_rows),
+        cmocka_unit_test(launches_have_known_bits),
         cmocka_unit_test(boxes_have_the_rows_that_are),
         cmocka_unit_test(neighbours_of_b_are_fetched_for_few_rows),
         cmocka_unit_test(b_that_few_tiles_want_leaves_the_cache_first),

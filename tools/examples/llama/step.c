@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+enum { OF_WEIGHTS = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B }; /* launches of products whose B nobody writes */
 enum { NORMED_ROWS = 16 }; /* above, a kernel for the norm and a product for more rows are faster */
 
 typedef struct product {
@@ -82,7 +83,8 @@ static product open_product(model *m, int rows, int n, int k, ptxpack_dtype of_w
                               .stride_c = residual ? stride : 0, .stride_d = stride, .has_c = residual, .has_bias = bias,
                               .activation = gated ? PTXPACK_ACTIVATION_SWIGLU : PTXPACK_ACTIVATION_NONE,
                               .groups = experts, .dtype_b = widened ? (ptxpack_dtype)0 : of_w,
-                              .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR};
+                              .scales = of_w != 0 && !widened ? PTXPACK_SCALES_LINES : PTXPACK_SCALES_TENSOR,
+                              .launch = widened ? PTXPACK_LAUNCH_OVERLAP : OF_WEIGHTS};
     ptxpack_quantise_desc codes = {.size = sizeof codes, .dtype = m->dtype, .rows = experts != 0 ? experts * n : n, .columns = k};
     if (widened)
         try_pack(&m->device, ptxpack_dequantise_plan_create(m->device.pack, &codes, &p.widen));
@@ -104,7 +106,7 @@ static void multiply_normed(const step *s, const product *p, uint64_t y, uint64_
         normalise(s, s->norm_x, s->h, x, norm), x = s->h;
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1, .a = x, .b = w, .c = y, .d = y, .bias = bias,
                                .scale_b = scale, .workspace = p->workspace, .group_starts = p->starts, .norm_w = norm,
-                               .launch = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B};
+                               .launch = OF_WEIGHTS};
     if (p->widen != NULL) {
         ptxpack_quantise_buffers codes = {.size = sizeof codes, .x = at.b = s->m->wide, .codes = w, .scales = scale,
                                           .launch = at.launch = PTXPACK_LAUNCH_OVERLAP};

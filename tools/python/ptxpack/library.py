@@ -116,7 +116,8 @@ _GemmDesc = _structure(
     (ctypes.c_int, "order_a order_b"),
     (ctypes.c_int64, "stride_a stride_b stride_c stride_d batch_a batch_b batch_c batch_d"),
     (ctypes.c_bool, "has_c has_bias"), (ctypes.c_int, "activation dtype_ab scales"), (ctypes.c_int32, "groups"),
-    (ctypes.c_int, "dtype_b"), (ctypes.c_bool, "norm_a"), (ctypes.c_float, "norm_eps"))
+    (ctypes.c_int, "dtype_b"), (ctypes.c_bool, "norm_a"), (ctypes.c_float, "norm_eps"),
+    (ctypes.c_uint32, "launch reserved"))
 _GemmBuffers = _structure("_GemmBuffers", (ctypes.c_uint32, "size"), (ctypes.c_float, "alpha beta"),
                           (ctypes.c_uint64, "a b c d bias workspace"), (ctypes.c_uint32, "launch reserved"),
                           (ctypes.c_uint64, "scale_a scale_b group_starts norm_w"))
