@@ -203,6 +203,13 @@ static double accesses_of(const gemm_matrix *x) /* to L2, for each line of it */
     return stride % L2_LINE == 0 ? 1 : stride % SECTOR == 0 ? 1.5 : 2.5;
 }
 
+/* So few rows that reading B is what takes the time. */
+static bool waits_for_b(const plan_problem *problem)
+{
+    enum { FEW = 128 };
+    return ((const ptxpack_gemm_desc *)problem->desc)->m <= FEW;
+}
+
 static block_costs costs_of_block(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum {
@@ -218,7 +225,8 @@ static block_costs costs_of_block(const plan_problem *problem, const ptxpack_var
     const double       least = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100;
     const double lines = m / (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1) * accesses_of(&x[GEMM_A]) +
                          n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1) * accesses_of(&x[GEMM_B]);
-    const bool low = m == LOW && n < 2 * LOW && ((const ptxpack_gemm_desc *)problem->desc)->m > 2 * LOW;
+    const bool low = m == LOW && ptxpack_variant_parameter(row, "CLUSTER_M", 1) == 1 &&
+                     ptxpack_variant_parameter(row, "CLUSTER_K", 1) == 1 && !waits_for_b(problem);
     return (block_costs){.arithmetic = least / speed,
                          .busy = least / (speed > FILLED || is_fp8(row) ? speed : FILLED),
                          .bytes = lines * TILE_BOX_ROW,
@@ -323,30 +331,34 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
         FILL = 3500,
         CLUSTER = 1000 /* to begin together */,
         BOX = 64 /* columns that are stored together */,
-        STORE = 4000,
+        STORE = 4000 /* 128 rows and 256 columns */,
         EXCHANGE = 2600 /* with each of the blocks that share k */,
         EXCHANGE_FP8 = 8500
     };
-    double            m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
-    double            n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
-    double            cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
-    int               sm_count = problem->sm_count;
-    tile_counts       t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
-                                      (const gemm_geometry *)problem->geometry);
-    int64_t           held = clusters_at_once(row, &t, sm_count);
-    double            rounds = (double)divided_up(t.total, held);
-    double            share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double            busy = (double)(held * t.cluster) / share;
-    const block_costs costs = costs_of_block(problem, row);
-    double            round = (double)t.k_blocks * block_clocks(&costs, busy, share);
-    double            exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
-    double            memory = is_fp8(row) ? 0 : memory_clocks(problem, busy);
-    double            begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
-    double            boxes = (double)divided_up((int64_t)n, BOX);
-    double            blocks = rounds_clocks(t.total, held, round, round / share, memory);
+    static const double narrow = 0.85; /* of STORE, of the smaller tiles */
+    double              m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
+    double              n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
+    double              cluster_k = (double)ptxpack_variant_parameter(row, "CLUSTER_K", 1);
+    int                 sm_count = problem->sm_count;
+    tile_counts         t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
+                                        (const gemm_geometry *)problem->geometry);
+    int64_t             held = clusters_at_once(row, &t, sm_count);
+    double              rounds = (double)divided_up(t.total, held);
+    double              share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
+    double              busy = (double)(held * t.cluster) / share;
+    const block_costs   costs = costs_of_block(problem, row);
+    double              round = (double)t.k_blocks * block_clocks(&costs, busy, share);
+    double              exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
+    double              memory = is_fp8(row) ? 0 : memory_clocks(problem, busy);
+    double              begin = FILL + (t.cluster > cluster_k && !is_fp8(row) ? CLUSTER : 0);
+    double              boxes = (double)divided_up((int64_t)n, BOX);
+    double              blocks = rounds_clocks(t.total, held, round, round / share, memory);
     if (cut->parts > 0)
         blocks = rounds * round - cut->saved > memory ? rounds * round - cut->saved : memory;
-    return begin + blocks + rounds * (exchange + STORE * m * boxes * BOX / (128 * 256)) + cut->added;
+    double store = STORE * m * boxes * BOX / (128 * 256);
+    if (!is_fp8(row) && !waits_for_b(problem))
+        store *= share * (m * n <= 128 * 128 ? narrow : 1);
+    return begin + blocks + rounds * (exchange + store) + cut->added;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
