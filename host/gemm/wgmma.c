@@ -272,7 +272,7 @@ typedef struct cut_counts {
 static cut_counts cut_tiles(const plan_problem *problem, const ptxpack_variant *row, const tile_counts *t)
 {
     enum { MOST = 32 /* bits of a word */, MOVE = 8 /* sums a clock, there and back */ };
-    enum { TWO = 2000, MORE = 3000, EACH = 340 /* clocks until parts are there, of more than two for each */ };
+    enum { TWO = 4500, MORE = 5000, EACH = 340 /* clocks until parts are there, of more than two for each */ };
     enum { WORTH = 25 /* it must save one part of so many: while SMs rest, the others run faster */ };
     const double      sums = (double)(ptxpack_variant_parameter(row, "BLOCK_M", 1) *
                                  ptxpack_variant_parameter(row, "BLOCK_N", 1));
