@@ -65,6 +65,13 @@ GEMM_FP8 = [(90, 'gemm_wgmma_sm90_fp8', 'e4m3-' + case, '') for case in (
 GROUPS_MMA = [(sm, 'gemm_mma', 'gemm groups ' + case, '') for sm, case in (
     (80, 'mixed'), (75, 'ragged'), (80, 'many'), (75, ''), (80, ''))]
 GROUPS_WGMMA = [(90, 'gemm_wgmma_sm90_groups', 'gemm groups ' + case, '') for case in ('mixed', 'many', 'swiglu', '')]
+ROWS = [(80, 'gemm_rows_sm80', case, '') for case in ('rc 9x48', 'rc 1x304x200', '64x80x1096', 'rc 5x208', 'gemm ')]
+ROWS_TMA = [(90, 'gemm_rows_tma', case, '') for case in ('rc 5x208', 'rc 1x80', '27x104', 'gemm ')]
+ROWS_E4M3 = [(90, 'gemm_rows_e4m3', case, '') for case in ('rc 3x72', 'rc 6x272', 'rc 1x208', '14x72', 'gemm ')]
+ROWS_NORM = [(90, 'gemm_rows_norm', case, '') for case in ('norm rc 6x272', 'norm rc 1x208', '29x208', 'gemm ')]
+ROWS_GROUPS = [(80, 'groups_', 'gemm groups e4m3-' + case, '') for case in ('blocks', 'swiglu', '')]
+CHAIN_OF_ROWS = [(90, '', 'test emu-rows-gemm_rows', '')]
+WAITS = [(90, '', 'test emu-rows-waits', '')]
 EARLY = [(90, '', 'test emu-rows-attention_early', ''), (90, 'attention_decode_sm90_d64_8x8', 'kvcache', '')]
 CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
 ARRIVE = [(90, 'attention_wgmma_sm90_d64', 'arrivals f16 d64', ''), (90, '', 'test host-parallel-arrive', '')]
@@ -85,6 +92,19 @@ STEPS = {
     'gemm/wgmma_fp8.ptx': GEMM_FP8,
     'gemm/mma_groups.ptx': GROUPS_MMA,
     'gemm/wgmma_groups.ptx': GROUPS_WGMMA,
+    'gemm/rows.ptx': ROWS + WAITS,
+    'gemm/rows_tma.ptx': ROWS_TMA + CHAIN_OF_ROWS,
+    'gemm/rows_e4m3.ptx': ROWS_E4M3 + CHAIN_OF_ROWS,
+    'gemm/rows_norm.ptx': ROWS_NORM + CHAIN_OF_ROWS,
+    'gemm/rows_groups_e4m3.ptx': ROWS_GROUPS + WAITS,
+    'norm/norm.ptx': [(80, '', 'norm f16', ''), (90, '', 'norm bf16', ''), (75, '', 'norm ', '')] + WAITS,
+    'gather/gather.ptx': [(80, '', 'gather ', '')] + WAITS,
+    'sampling/sampling.ptx': [(80, '', 'sampling f16', ''), (90, '', 'sampling f32', ''), (80, '', 'sampling ', '')] + WAITS,
+    'experts/route.ptx': [(80, '', 'experts route f16', ''), (90, '', 'experts route f32', ''), (80, '', 'experts route ', '')] + WAITS,
+    'experts/combine.ptx': [(80, '', 'experts combine ', '')] + WAITS,
+    'quantise/quantise.ptx': [(90, '', 'quantise f16', ''), (80, '', 'quantise bf16', ''), (75, '', 'quantise ', '')] + WAITS,
+    'quantise/dequantise.ptx': [(90, '', 'dequantise f16', ''), (80, '', 'dequantise bf16', ''), (75, '', 'dequantise ', '')] + WAITS,
+    'attention/blocks/make.ptx': [(80, '', 'made blocks ', '')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
     **{'probe/%s.ptx' % name: [(90, '', 'test tools-bench_memory', '')] for name in ('fill', 'reduce', 'advance')},
     'probe': [(sm, '', case, '') for sm, case in (

@@ -17,8 +17,8 @@
 /* Of a round: the graph's has the next kind. */
 typedef enum sizes_kind { MIXED, ALL_IN_ONE, NONE, FEW, KINDS } sizes_kind;
 
-/* Elements of B: 16 bits, or e4m3 with scales. */
-typedef enum of_b { WORDS, E4M3_TENSOR, E4M3_LINES, E4M3_BLOCKS } of_b;
+/* Elements of B: 16 bits, or e4m3 with scales; or with none, and some NaN. */
+typedef enum of_b { WORDS, E4M3_TENSOR, E4M3_LINES, E4M3_BLOCKS, E4M3_BARE } of_b;
 
 typedef struct groups_case {
     const char        *name;
@@ -45,6 +45,7 @@ static const groups_case cases[] = {
     {"e4m3-long", 2, 20, 144, 1168, ALL_IN_ONE, false, PTXPACK_ACTIVATION_GELU, false, E4M3_BLOCKS},
     {"e4m3-swiglu", 6, 70, 160, 400, ALL_IN_ONE, true, PTXPACK_ACTIVATION_SWIGLU, true, E4M3_LINES},
     {"e4m3-many", 300, 150, 64, 32, FEW, true, PTXPACK_ACTIVATION_RELU, true, E4M3_TENSOR},
+    {"e4m3-bare", 3, 50, 80, 96, MIXED, false, PTXPACK_ACTIVATION_NONE, true, E4M3_BARE},
     {"e4m3-none", 4, 40, 72, 64, NONE, false, PTXPACK_ACTIVATION_SILU, false, E4M3_LINES},
     {"e4m3-single", 1, 40, 72, 0, ALL_IN_ONE, true, PTXPACK_ACTIVATION_NONE, false, E4M3_TENSOR},
 };
@@ -71,7 +72,9 @@ static ptxpack_gemm_desc desc_of(const groups_case *g, ptxpack_dtype dtype)
                            .stride_b = rounded_up(g->k) + 16,
                            .has_bias = g->has_bias,
                            .activation = g->activation,
-                           .scales = (ptxpack_gemm_scales)(g->b == WORDS ? 0 : g->b - E4M3_TENSOR),
+                           .scales = (ptxpack_gemm_scales)(g->b == WORDS || g->b == E4M3_BARE
+                                                               ? 0
+                                                               : g->b - E4M3_TENSOR),
                            .groups = g->groups,
                            .dtype_b = g->b == WORDS ? (ptxpack_dtype)0 : PTXPACK_E4M3};
     d.stride_d = rounded_up(gemm_columns(&d)) + 8;
@@ -84,6 +87,7 @@ enum { A, B, SCALES, BIAS, TABLE /* a row: the starts */, IDS, STARTS, D, REGION
 
 typedef struct groups_run {
     ptxpack_gemm_desc      desc;
+    bool                   bare; /* no scales, and codes that are NaN */
     gemm_geometry          geometry;
     ptxpack_gemm_plan     *plan;
     ptxpack_gather_plan   *gather; /* from the table to the starts */
@@ -139,6 +143,10 @@ static void draw_b(groups_run *r, random_state *random)
         for (int64_t line = 0; line < b->lines && b->length > 0; line++)
             random_normal(random, gemm_type(&r->desc, GEMM_B),
                           to + (g * b->batch + line * b->stride) * b->element, (size_t)b->length);
+    for (int i = 0; r->bare && i < 2 * r->desc.groups; i++)
+        to[random_below(random, (uint64_t)r->desc.groups) * (uint64_t)b->batch +
+           random_below(random, (uint64_t)b->lines) * (uint64_t)b->stride +
+           random_below(random, (uint64_t)b->length)] = (char)(i % 2 != 0 ? 0x7f : 0xff);
     random_scales(random, (float *)check_region_fill(&r->region[SCALES]),
                   r->region[SCALES].bytes / sizeof(float));
     random_normal(random, r->desc.dtype, check_region_fill(&r->region[BIAS]),
@@ -151,6 +159,7 @@ static int32_t columns_of(const groups_run *r) { return (int32_t)rounded_up(2 * 
 static bool make_run(groups_run *r, const groups_case *g, ptxpack_dtype dtype, random_state *random)
 {
     r->desc = desc_of(g, dtype);
+    r->bare = g->b == E4M3_BARE;
     if (ptxpack_gemm_resolve(&r->desc, &r->geometry, r->line) != PTXPACK_OK)
         return false;
     const gemm_matrix *m = r->geometry.matrix;
@@ -217,7 +226,7 @@ static bool enqueue(check *c, const groups_run *r)
                                       .d = check_region_at(&r->region[D]),
                                       .bias = check_region_at(&r->region[BIAS]),
                                       .launch = PTXPACK_LAUNCH_OVERLAP,
-                                      .scale_b = check_region_at(&r->region[SCALES]),
+                                      .scale_b = r->bare ? 0 : check_region_at(&r->region[SCALES]),
                                       .group_starts = check_region_at(&r->region[STARTS])};
     return device_status(&c->gpu, ptxpack_gather(r->gather, &g, c->gpu.stream)) &&
            device_status(&c->gpu, ptxpack_gemm_launch(r->plan, &b, c->gpu.stream));
@@ -249,7 +258,8 @@ static bool refer(groups_run *r)
                                 .b = check_region_fill(&r->region[B]),
                                 .bias = check_region_fill(&r->region[BIAS]),
                                 .alpha = alpha,
-                                .scale_b = (const float *)check_region_fill(&r->region[SCALES]),
+                                .scale_b = r->bare ? NULL
+                                                   : (const float *)check_region_fill(&r->region[SCALES]),
                                 .group_starts = starts_of(r)};
     for (int32_t i = 0; i < r->rows; i++)
         r->row[i] = (gemm_row){0, i};

@@ -31,25 +31,35 @@ static double     score_of_mix(void *context, double s, int32_t b, int32_t h, in
     return s + mix(b, h, q, kv) % 13 / 8.0;
 }
 
-/* Every fifth row attends to nothing.  The two texts share their names. */
-static const char mixed_mask[] = MIX("MY_OTHER_MIX") ".macro MASK_MOD_REGISTERS rows\n"
-                                                     "        .reg .pred %my_some<\\rows>;\n"
-                                                     ".endm\n"
-                                                     ".macro MASK_MOD_ROW r, b, h, q\n"
-                                                     "        .reg .b32 %my_x;\n"
-                                                     "        rem.s32 %my_x, \\q, 5;\n"
-                                                     "        setp.ne.s32 %my_some\\r, %my_x, 0;\n"
-                                                     ".endm\n"
-                                                     ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n"
-                                                     "        .reg .b32 %my_x;\n"
-                                                     "        MY_OTHER_MIX %my_x, \\b, \\h, \\q, \\kv\n"
-                                                     "        rem.s32 %my_x, %my_x, 7;\n"
-                                                     "        setp.gt.and.s32 \\keep, %my_x, 1, %my_some\\r;\n"
-                                                     ".endm\n";
-static int        mask_of_mix(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+/* Every fifth row attends to nothing.  The two texts share their names.  The row, the block and each key know all arguments. */
+static const char mixed_mask[] = MIX(
+    "MY_OTHER_MIX") ".macro MASK_MOD_REGISTERS rows\n"
+                    "        .reg .pred %my_some<\\rows>;\n"
+                    "        .reg .b32  %my_first<\\rows>;\n"
+                    ".endm\n"
+                    ".macro MASK_MOD_ROW r, b, h, q\n"
+                    "        .reg .b32 %my_x;\n"
+                    "        mad.lo.s32 %my_x, \\b, 2, \\q;\n"
+                    "        add.s32 %my_x, %my_x, \\h;\n"
+                    "        rem.s32 %my_x, %my_x, 5;\n"
+                    "        setp.ne.s32 %my_some\\r, %my_x, 0;\n"
+                    ".endm\n"
+                    ".macro MASK_MOD_BLOCK r, b, h, q, kv\n"
+                    "        MY_OTHER_MIX %my_first\\r, \\b, \\h, \\q, \\kv\n"
+                    ".endm\n"
+                    ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n"
+                    "        .reg .b32 %my_x, %my_y;\n"
+                    "        MY_OTHER_MIX %my_x, \\b, \\h, \\q, \\kv\n"
+                    "        mov.s32 %my_y, \\c;\n"
+                    "        mad.lo.s32 %my_y, %my_y, 5, %my_first\\r;\n"
+                    "        setp.eq.and.s32 \\keep, %my_x, %my_y, %my_some\\r;\n"
+                    "        rem.s32 %my_x, %my_x, 7;\n"
+                    "        setp.gt.and.s32 \\keep, %my_x, 1, \\keep;\n"
+                    ".endm\n";
+static int mask_of_mix(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context;
-    return q % 5 != 0 && mix(b, h, q, kv) % 7 > 1;
+    return (q + h + 2 * b) % 5 != 0 && mix(b, h, q, kv) % 7 > 1;
 }
 
 /* ---- ALiBi, with what a tile, a row and a block keep; it leaves scores times 4 -------------------------------------------------------------- */

@@ -24,6 +24,9 @@ static const struct make_case {
     {"chunks", 1, 250, 620, 1, 64, 32, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 100, -1, false},
     {"more queries than keys", 1, 200, 90, 1, 32, 40, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
      3, false},
+    {"mixed rows", 2, 23, 40, 3, 1, 8, true, true, PTXPACK_MASK_NONE, 0, 0, 0, 1, true},
+    {"one key of a block", 1, 200, 329, 1, 128, 128, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
+     -1, true},
     {"top-left", 1, 100, 300, 2, 128, 64, false, true, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, -1, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], LISTS = 4, SLOPES = LISTS, DOCUMENTS, REGIONS };
