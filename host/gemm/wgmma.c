@@ -215,8 +215,7 @@ static block_costs costs_of_block(const plan_problem *problem, const ptxpack_var
     enum {
         BYTES_A_CLOCK = 4096 /* of k, for each row and column */,
         FILLED = 90 /* percent */,
-        LOW =
-            64 /* rows of the smallest tiles, whose copies are slower where more than two want the same B: seen at 768^3 and 1024^3 */
+        LOW = 64 /* rows of the smallest tiles */
     };
     const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
     const double       m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
@@ -227,13 +226,13 @@ static block_costs costs_of_block(const plan_problem *problem, const ptxpack_var
                          n / (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1) * accesses_of(&x[GEMM_B]);
     const bool low = m == LOW && ptxpack_variant_parameter(row, "CLUSTER_M", 1) == 1 &&
                      ptxpack_variant_parameter(row, "CLUSTER_K", 1) == 1 && !waits_for_b(problem);
+    double rate = is_fp8(row) ? 64 : 80;
+    if (low && !is_fp8(row)) /* many want the same B: their copies are slower */
+        rate = n > LOW ? 34 : 50;
     return (block_costs){.arithmetic = least / speed,
                          .busy = least / (speed > FILLED || is_fp8(row) ? speed : FILLED),
                          .bytes = lines * TILE_BOX_ROW,
-                         .rate = is_fp8(row) ? 64
-                                 : !low      ? 80
-                                 : n > LOW   ? 34
-                                             : 50,
+                         .rate = rate,
                          .together = is_fp8(row) ? 1 : 1.08};
 }
 
@@ -556,7 +555,8 @@ static ptxpack_status fill_parts(const plan_problem *problem, const ptxpack_vari
         return status;
     head->grid[0] = (uint32_t)((a->tiles_total < held ? a->tiles_total : held) * t.cluster);
     head->counters = (uint64_t)divided_up(counters, ALIGNMENT) * ALIGNMENT;
-    head->workspace = head->counters + (uint64_t)(cut.tiles * t.cluster * cut.parts * m * n) * sizeof(float);
+    const int64_t places = cut.parts == 2 ? 1 : cut.parts; /* of two the first one that is done */
+    head->workspace = head->counters + (uint64_t)(cut.tiles * t.cluster * places * m * n) * sizeof(float);
     return status;
 }
 
