@@ -630,16 +630,18 @@ static void a_plan_of_gemm(void **state)
     refuses("plan", "gemm --arch sm_75 --variant gemm_wgmma_sm90_128x128", 1, "gemm_wgmma_sm90_128x128 needs");
 }
 
-/* All tiles are counted once, and the parts are all of k.  The workspace has the sums of every part, and counters: one for each tile of
- * few rows; of wgmma one for each of 8 warps and each group of up to 8 parts. */
+/* All tiles are counted once, and the parts are all of k.  The workspace has the sums of every part, of two parts on wgmma those of one, and
+ * words that count: one for each tile of few rows; of wgmma two for each of 8 warps. */
 static void a_cut_is_reported(void **state)
 {
+    enum { WARPS = 2 * 8 /* words */ };
     static const struct {
         const char *options;
         int64_t     k, sums, counters; /* of a tile */
     } problems[] = {
-        {"sm_90a -m 2304 -n 2048 -k 16384", 16384, 128 * 128, 8},
-        {"sm_90a -m 512 -n 512 -k 16320 --variant gemm_wgmma_sm90_parts_128x256_2x1", 16320, 128 * 256, 8},
+        {"sm_90a -m 2304 -n 2048 -k 16384", 16384, 128 * 256, WARPS},
+        {"sm_90a -m 512 -n 512 -k 16320 --variant gemm_wgmma_sm90_parts_128x256_2x1", 16320, 128 * 256, WARPS},
+        {"sm_90a -m 2048 -n 512 -k 8192", 8192, 128 * 128, WARPS},
         {"sm_90a -m 8 -n 1024 -k 14336 --order-b column", 14336, 8 * 16, 1},
         {"sm_90a -m 8 -n 1024 -k 14336 --dtype-b e4m3", 14336, 8 * 16, 1},
         {"sm_80 -m 8 -n 1024 -k 14344 --order-b column", 14344, 8 * 16, 1},
@@ -651,12 +653,12 @@ static void a_cut_is_reported(void **state)
         assert_int_equal(run(arguments), 0);
         const int64_t parts = integer("parts"), tiles = integer("cut_tiles");
         const int64_t part_k = integer("part_blocks") * integer("block_k");
-        const int64_t levels = problems[i].counters == 1 || parts <= 8 ? 1 : (parts + 7) / 8 + 1;
+        const int64_t places = problems[i].counters == WARPS && parts == 2 ? 1 : parts;
         assert_int_equal(integer("whole_tiles") + tiles, integer("tiles"));
         assert_in_range(tiles, 1, integer("tiles"));
         assert_true(parts >= 2 && (parts - 1) * part_k < problems[i].k && parts * part_k >= problems[i].k);
         assert_int_equal(integer("workspace_bytes"),
-                         4 * tiles * (parts * problems[i].sums + problems[i].counters * levels));
+                         4 * tiles * (places * problems[i].sums + problems[i].counters));
     }
     assert_int_equal(run("gemm --no-compile --json --arch sm_90a"), 0);
     assert_null(strstr(output, "\"cut\""));
