@@ -77,7 +77,7 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
         if (group > 1 && (i == TENSOR_Q || i == TENSOR_O))
             attention_wgmma_pack_box(&box, group);
         if (wide && (i == TENSOR_K || i == TENSOR_V))
-            attention_wgmma_widen_box(&box, attention_columns(desc, i), desc->heads_kv,
+            attention_wgmma_widen_box(&box, layout, attention_columns(desc, i), desc->heads_kv,
                                       attention_wgmma_head_chunks(desc, geometry));
         status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }

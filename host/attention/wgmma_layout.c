@@ -11,7 +11,7 @@
 enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
-    EXCHANGE_BYTES = 40 * TILE_WARPGROUP, /* P of 32 keys, and references */
+    EXCHANGE_BYTES = 72 * TILE_WARPGROUP, /* P of up to 64 keys, and two references of each thread */
     MESSAGE_BYTES = 48,                   /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16,                   /* fp8: two pairs of floats */
     /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; the
@@ -50,6 +50,7 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
     l->exchange = ptxpack_variant_parameter(row, "EXCHANGE", 0) != 0;
     l->o_in_q = ptxpack_variant_parameter(row, "O_IN_Q", 0) != 0;
+    l->k_pieces = l->exchange && l->values_in_keys ? 3 : 1;
     l->o_dim = l->column_groups > 0 ? l->value_dim / l->column_groups : 0;
     l->box_columns = TILE_BOX_ROW / l->element;
     l->boxes = (l->head_dim + l->box_columns - 1) / l->box_columns;
@@ -94,10 +95,10 @@ static const char *contradiction_of_values(const attention_wgmma_layout *l)
                    (l->q_stages > 1 || l->q_registers || l->column_groups == 1 ||
                     l->o_dim * l->column_groups > l->boxes * l->box_columns || l->o_buffers != l->o_boxes)
                ? "O_IN_Q needs one stage of Q that has room for O, and COLUMN_GROUPS"
-           : l->exchange && (l->column_groups != 2 || l->block_n != 32 || !l->o_in_q)
-               ? "EXCHANGE needs two COLUMN_GROUPS, BLOCK_N 32 and O_IN_Q"
-           : l->values_in_keys && (l->v_stages != l->k_stages || l->value_dim > l->head_dim)
-               ? "VALUES_IN_KEYS needs as many V_STAGES as K_STAGES, and a VALUE_DIM up to HEAD_DIM"
+           : l->exchange && (l->column_groups != 2 || l->block_n > 64 || !l->o_in_q)
+               ? "EXCHANGE needs two COLUMN_GROUPS, BLOCK_N up to 64 and O_IN_Q"
+           : l->values_in_keys && (!l->exchange || l->v_stages != l->k_stages || l->v_boxes >= l->boxes)
+               ? "VALUES_IN_KEYS needs EXCHANGE, as many V_STAGES as K_STAGES, and boxes behind the values"
                : NULL;
 }
 
@@ -184,7 +185,7 @@ static void place_tiles(attention_wgmma_layout *l)
     l->smem_barriers = l->smem_v + l->v_stages * l->v_stage_bytes;
     l->smem_o = l->o_in_q ? l->smem_q : l->smem_barriers;
     l->smem_exchange = l->smem_barriers;
-    l->smem_barriers += l->exchange ? EXCHANGE_BYTES * l->warpgroups : 0;
+    l->smem_barriers += l->exchange ? EXCHANGE_BYTES : 0;
     l->smem_barriers += l->o_in_q ? 0 : 4 * l->warpgroups * l->o_buffers * l->o_box_bytes;
     place_barriers(l);
 }
@@ -337,14 +338,18 @@ bool attention_wgmma_has_wide_boxes(const ptxpack_attention_desc *desc, const at
                     k->head / CHUNK_COLUMNS < MOST_CHUNKS / desc->heads_kv));
 }
 
-void attention_wgmma_widen_box(ptxpack_tma_box *box, int32_t columns, int32_t heads, int32_t head_chunks)
+void attention_wgmma_widen_box(ptxpack_tma_box *box, const attention_wgmma_layout *l, int32_t columns,
+                               int32_t heads, int32_t head_chunks)
 {
     enum { COLUMNS = 0, CHUNKS = 2 /* in place of heads */ };
+    const bool     values = columns == l->value_dim;
     const uint32_t chunks = (uint32_t)(columns / CHUNK_COLUMNS);
     box->global_dim[COLUMNS] = CHUNK_COLUMNS;
     box->global_dim[CHUNKS] = (uint64_t)(heads - 1) * (uint64_t)head_chunks + chunks;
     box->global_strides[CHUNKS - 1] = CHUNK_COLUMNS * sizeof(uint16_t);
-    box->box_dim[CHUNKS] = chunks;
+    box->box_dim[CHUNKS] = l->k_pieces == 1 ? chunks
+                           : values         ? chunks / (uint32_t)l->column_groups
+                                            : (uint32_t)(l->boxes - l->v_boxes);
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------ */

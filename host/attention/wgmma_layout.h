@@ -40,8 +40,8 @@ void ptxpack_attention_fp8_symbols(const attention_fp8_layout *l, symbol_list *l
 #define ATTENTION_WGMMA_BARRIERS(X)                                                                \
     X(Q_FULL,   l->q_stages)                                                                       \
     X(Q_EMPTY,  l->q_stages)                                                                       \
-    X(K_FULL,   l->k_stages)                                                                       \
-    X(K_EMPTY,  l->k_stages)                                                                       \
+    X(K_FULL,   l->k_pieces * l->k_stages) /* ptx/attention/wgmma/pieces.ptx */                     \
+    X(K_EMPTY,  l->k_pieces * l->k_stages)                                                         \
     X(V_FULL,   l->values_in_keys ? 0 : l->v_stages)                                               \
     X(V_EMPTY,  l->values_in_keys ? 0 : l->v_stages)                                               \
     X(RAW_FULL, l->raw_stages) /* fp8: V as TMA wrote it; what is called V is its transpose */     \
@@ -82,6 +82,7 @@ typedef struct attention_wgmma_layout {
     /* The columns of V; warpgroups that share rows, and divide these columns; those of one of them. */
     int64_t                value_dim, column_groups, o_dim;
     bool                   exchange; /* warpgroups score every other block: ptx/attention/wgmma/exchange.ptx */
+    int64_t                k_pieces; /* of a stage of K that have barriers of their own */
     bool                   o_in_q; /* the boxes for O are in Q's stage, which is free when O has been stored */
     bool                   values_in_keys;       /* V is the first columns of K's tile, whose stages are V's */
     int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
@@ -138,8 +139,9 @@ bool attention_wgmma_has_wide_boxes(const ptxpack_attention_desc *desc, const at
                                     const ptxpack_variant *row);
 /* The chunks from one key head to the next. */
 int32_t attention_wgmma_head_chunks(const ptxpack_attention_desc *desc, const attention_geometry *geometry);
-/* Makes of a box of k or v the one of a whole block. */
-void attention_wgmma_widen_box(ptxpack_tma_box *box, int32_t columns, int32_t heads, int32_t head_chunks);
+/* Makes of a box of k or v, which has so many columns, the one of a whole block, or where that has pieces of one of them. */
+void attention_wgmma_widen_box(ptxpack_tma_box *box, const attention_wgmma_layout *l, int32_t columns,
+                               int32_t heads, int32_t head_chunks);
 /* Of a ragged map: the rows from one sequence, or page, to the next; and the rows of a box of pages. */
 int32_t attention_wgmma_rows_apart(const ptxpack_attention_desc *desc, const attention_tensor *tensor);
 int32_t attention_wgmma_box_rows(const ptxpack_attention_desc *desc, int64_t block_n);

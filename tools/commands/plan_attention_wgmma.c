@@ -140,7 +140,7 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
         if (group > 1 && (t == TENSOR_Q || t == TENSOR_O))
             attention_wgmma_pack_box(&box, group);
         if (wide && (t == TENSOR_K || t == TENSOR_V))
-            attention_wgmma_widen_box(&box, attention_columns(d, t), d->heads_kv,
+            attention_wgmma_widen_box(&box, l, attention_columns(d, t), d->heads_kv,
                                       attention_wgmma_head_chunks(d, &p->attention.geometry));
         report_open(r, NULL, '{');
         report_text(r, "tensor", "%s", attention_tensor_names[t]);
@@ -207,8 +207,13 @@ static void report_pieces(plan *p, const attention_wgmma_layout *l)
     plan_report_stages(p, l->smem_raw, l->k_stage_bytes, l->raw_stages, "V as it is loaded");
     if (!l->values_in_keys)
         plan_report_stages(p, l->smem_v, l->v_stage_bytes, l->v_stages, l->fp8 ? "V turned round" : "V");
-    plan_report_piece(p, l->smem_o, l->smem_barriers - l->smem_o, "O, %lld box%s of %lld bytes a warp",
-                      (long long)l->o_buffers, l->o_buffers == 1 ? "" : "es", (long long)l->o_box_bytes);
+    plan_report_piece(p, l->smem_o, 4 * l->warpgroups * l->o_buffers * l->o_box_bytes,
+                      "O, %lld box%s of %lld bytes a warp%s", (long long)l->o_buffers,
+                      l->o_buffers == 1 ? "" : "es", (long long)l->o_box_bytes,
+                      l->o_in_q ? ", in the stage of Q" : "");
+    if (l->exchange)
+        plan_report_piece(p, l->smem_exchange, l->smem_barriers - l->smem_exchange,
+                          "P and references of a block, from one warpgroup to the other");
     for (int i = 0; i < WGMMA_BARRIERS; i++)
         if (l->barrier_count[i] != 0)
             plan_report_piece(p, l->barrier[i], 8 * l->barrier_count[i], "mbarrier%s %s",

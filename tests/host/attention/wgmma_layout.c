@@ -242,8 +242,10 @@ static void shared_memory(const row_case *c)
     int64_t                  raw_stages = ptxpack_variant_parameter(c->row, "RAW_STAGES", 0);
     int64_t       v_bytes = c->fp8 ? c->d * c->n : (c->in_keys ? c->boxes : c->v_boxes) * c->n * BOX_ROW;
     const int64_t v_barriers = c->in_keys ? 0 : v_stages, k_full = 2 * 8 * q_stages;
-    const int64_t counts[] = {q_stages,   q_stages,   k_stages, k_stages, v_barriers, v_barriers,
-                              raw_stages, raw_stages, 2,        2,        1};
+    const int64_t exchange = ptxpack_variant_parameter(c->row, "EXCHANGE", 0);
+    const int64_t k_barriers = exchange && c->in_keys ? 3 * k_stages : k_stages; /* of pieces */
+    const int64_t counts[] = {q_stages,   q_stages,   k_barriers, k_barriers, v_barriers, v_barriers,
+                              raw_stages, raw_stages, 2,          2,          1};
     expect_symbol(c, "SMEM_Q", at);
     expect_symbol(c, "SMEM_K", at += q_stages * c->boxes * c->m * BOX_ROW);
     at += k_stages * c->boxes * c->n * BOX_ROW;
@@ -256,14 +258,14 @@ static void shared_memory(const row_case *c)
     at += c->in_keys ? 0 : v_stages * v_bytes;
     expect_symbol(c, "SMEM_O", c->o_in_q ? 0 : at);
     expect_symbol(c, "SMEM_EXCHANGE", at);
-    at += ptxpack_variant_parameter(c->row, "EXCHANGE", 0) * c->warps * 32 * 40;
+    at += exchange * (64 * BOX_ROW + 128 * 8);
     expect_symbol(c, "SMEM_BARRIERS", at += c->o_in_q ? 0 : c->warps * o_buffers * 16 * BOX_ROW);
     if (c->o_in_q)
         assert_true(c->warps * o_buffers * 16 * BOX_ROW <= symbol(c, "Q_STAGE_BYTES"));
     for (size_t i = 0; i < sizeof barriers / sizeof barriers[0]; i++) {
         const bool of_keys = c->in_keys && strncmp(barriers[i], "BAR_V_", 6) == 0; /* they are those of K */
         expect_symbol(c, barriers[i],
-                      !of_keys ? at : symbol(c, "SMEM_BARRIERS") + k_full + (i == 4 ? 0 : 8 * k_stages));
+                      !of_keys ? at : symbol(c, "SMEM_BARRIERS") + k_full + (i == 4 ? 0 : 8 * k_barriers));
         at += 8 * counts[i];
     }
     at = (at + 15) / 16 * 16;
@@ -275,8 +277,8 @@ static void shared_memory(const row_case *c)
     }
     expect(c, "shared_bytes", c->row->shared_bytes, at);
     assert_true(c->row->shared_bytes <= SHARED_LIMIT);
-    static const char *const whole[] = {"SMEM_K",        "SMEM_V",         "SMEM_O", "Q_STAGE_BYTES",
-                                        "K_STAGE_BYTES", "O_BUFFER_BYTES", "O_WARP"};
+    static const char *const whole[] = {"SMEM_K",        "SMEM_V",        "SMEM_O",         "SMEM_EXCHANGE",
+                                        "Q_STAGE_BYTES", "K_STAGE_BYTES", "O_BUFFER_BYTES", "O_WARP"};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         expect(c, whole[i], symbol(c, whole[i]) % 1024, 0); /* the swizzle's pattern */
     expect(c, "a stage of V", v_bytes % 1024, 0);
@@ -505,7 +507,7 @@ static void test_bad_rows(void **state)
         {"VALUE_DIM", 24, "VALUE_DIM"},
         {"COLUMN_GROUPS", 3, "COLUMN_GROUPS"},
         {"COLUMN_GROUPS", 2, "BLOCK_M is not"},
-        {"VALUES_IN_KEYS", 1, "shared_bytes is"},
+        {"VALUES_IN_KEYS", 1, "VALUES_IN_KEYS needs EXCHANGE"},
         {"O_IN_Q", 1, "O_IN_Q needs"},
         {"EXCHANGE", 1, "EXCHANGE needs"},
         {"V_STAGES", 0, "V_STAGES"},

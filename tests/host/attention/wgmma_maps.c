@@ -104,7 +104,9 @@ static void boxes_of_many_heads_have_some_of_them(void **state)
 static void wide_boxes_have_chunks_in_place_of_heads(void **state)
 {
     (void)state;
-    const ptxpack_variant *row = ptxpack_variant_find("attention_wgmma_sm90_d512_64x32");
+    static attention_wgmma_layout layout;
+    const ptxpack_variant        *row = ptxpack_variant_find("attention_wgmma_sm90_d512_64x32");
+    assert_int_equal(ptxpack_attention_wgmma_layout(row, &layout), PTXPACK_OK);
     ptxpack_attention_desc desc = problem(PTXPACK_BF16, 100, 4, 512);
     attention_geometry     g;
     ptxpack_tma_box        box = {.status = PTXPACK_OK, .box_dim = {64, 32, 1, 1}};
@@ -112,7 +114,7 @@ static void wide_boxes_have_chunks_in_place_of_heads(void **state)
     assert_true(attention_wgmma_has_wide_boxes(&desc, &g, row));
     assert_int_equal(attention_wgmma_head_chunks(&desc, &g), 8);
     make_map(&desc, TENSOR_K, &box);
-    attention_wgmma_widen_box(&box, 512, 2, 8);
+    attention_wgmma_widen_box(&box, &layout, 512, 2, 8);
     const uint64_t dims[4] = {64, 77, 16, 3}, strides[3] = {2 * 1024, 128, 77 * 2 * 1024};
     const uint32_t taken[4] = {64, 32, 8, 1};
     assert_memory_equal(box.global_dim, dims, sizeof dims);
