@@ -32,7 +32,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
-    attention_bias_symbols(desc, (desc->options & PTXPACK_LEFT_PAD) == 0, list);
+    attention_bias_symbols(desc, g->varlen, (desc->options & PTXPACK_LEFT_PAD) == 0, list);
     symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim || attention_value_dim(desc) < l->head_dim);
     symbol_add(list, "VALUES_DIFFER", attention_value_dim(desc) != desc->head_dim);

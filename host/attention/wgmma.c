@@ -43,7 +43,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     symbol_add(list, "ALIBI", attention_has_alibi(g));
     symbol_add(list, "HOOK_SCORE", g->hook_parts[HOOK_SCORE]);
     symbol_add(list, "HOOK_MASK", g->hook_parts[HOOK_MASK]);
-    attention_bias_symbols((const ptxpack_attention_desc *)problem->desc,
+    attention_bias_symbols((const ptxpack_attention_desc *)problem->desc, g->varlen,
                            (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
                            list);
     symbol_add(list, "LISTS", attention_has_lists(g));
@@ -107,8 +107,8 @@ static ptxpack_status encode_own_maps(const plan_problem *problem, const attenti
 /* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
  * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
  * on the left, or with chunks, tiles differ in length, and the longest tiles of several heads come first (with lists of blocks,
- * which nobody here knows, in the same order): of 16 heads; of fewer, but at least 8, where 16 have more than 64 MB of keys and
- * values; of more where these are below 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793;
+ * which nobody here knows, in the same order; and several heads also where they have the same bias): of 16 heads; of fewer, but
+ * at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793;
  * s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
                                   attention_tiles *tiles, char line[PLAN_LINE])
@@ -129,7 +129,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
     const bool uneven = attention_masks_right(g) && (!attention_masks_left(g) || g->chunk > 0);
-    heads = attention_has_lists(g) || uneven ? heads : 1;
+    heads = attention_has_lists(g) || attention_shares_bias(d) || uneven ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv), most = g->varlen ? d->heads_q : tiles->heads_total;
     tiles->section_heads = (int32_t)(section < most ? section : most);
     tiles->tiles_total = (int32_t)attention_most_tiles(&tiled, block_m);

@@ -115,11 +115,27 @@ double attention_bias_traffic(const ptxpack_attention_desc *d)
 }
 
 /* ---- for the kernels ------------------------------------------------------------------------------------ */
-void attention_bias_symbols(const ptxpack_attention_desc *d, bool even, symbol_list *list)
+static bool same_for_sequences(const ptxpack_attention_desc *d)
+{
+    return (d->options & PTXPACK_BIAS) != 0 && d->batch > 1 && d->bias.batch == 0;
+}
+
+static bool same_for_heads(const ptxpack_attention_desc *d)
+{
+    return (d->options & PTXPACK_BIAS) != 0 && d->heads_q > 1 && d->bias.head == 0;
+}
+
+bool attention_shares_bias(const ptxpack_attention_desc *d)
+{
+    return same_for_sequences(d) || same_for_heads(d);
+}
+
+void attention_bias_symbols(const ptxpack_attention_desc *d, bool varlen, bool even, symbol_list *list)
 {
     const bool bias = (d->options & PTXPACK_BIAS) != 0, bits = (d->options & PTXPACK_MASK_BITS) != 0;
     symbol_add(list, "BIAS", !bias ? 0 : d->bias_dtype == 0 ? 1 : d->bias_dtype == PTXPACK_F16 ? 2 : 3);
     symbol_add(list, "BIAS_PAIRS", bias && even && has_pairs(d));
+    symbol_add(list, "BATCHES_FIRST", same_for_sequences(d) && !same_for_heads(d) && !varlen);
     symbol_add(list, "BITS", !bits ? 0 : d->mask_keys == 0 ? 1 : d->mask_keys > 0 ? 2 : 3);
 }
 

@@ -15,8 +15,11 @@ uint64_t attention_bits_bytes(const ptxpack_attention_desc *desc);
 /* The bytes of both that there are to read. */
 double attention_bias_traffic(const ptxpack_attention_desc *desc);
 
-/* What ptx/attention/bias/ is told.  even: the kernel's first key of a thread in a block has an even number. */
-void attention_bias_symbols(const ptxpack_attention_desc *desc, bool even, symbol_list *list);
+/* Whether tiles of several heads, or of several sequences, have the same bias, which they then read one after another. */
+bool attention_shares_bias(const ptxpack_attention_desc *desc);
+
+/* What ptx/attention/bias/ is told, and the order of tiles.  even: the kernel's first key of a thread in a block has an even number. */
+void attention_bias_symbols(const ptxpack_attention_desc *desc, bool varlen, bool even, symbol_list *list);
 attention_bias_arguments attention_bias_numbers(const ptxpack_attention_desc *desc); /* but for addresses */
 
 /* The same in host memory: what is added to the score of row i and key j, and whether bits let the row see the key, in a

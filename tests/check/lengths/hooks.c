@@ -174,6 +174,7 @@ const check_hook check_hooks[CHECK_HOOKS] = {
      PTXPACK_KEYS_OF_QUERIES,
      1},
     {"bits of the last 37 keys", NULL, NULL, {0}, PTXPACK_MASK_BITS, NONE, 37, 3},
+    {"f32 bias of all sequences", NULL, NULL, {0}, PTXPACK_BIAS, F32, 0, 3},
 };
 
 void check_fill_aux(float slopes[CHECK_SLOPES], int32_t documents[CHECK_DOCUMENTS])

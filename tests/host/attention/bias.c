@@ -80,15 +80,45 @@ static void fp8_has_neither(void **state)
 }
 
 /* ---- bytes, and how they are read ----------------------------------------------------------------------- */
-static int64_t pairs_of(const ptxpack_attention_desc *d, bool even)
+static int64_t symbol_of(const ptxpack_attention_desc *d, const char *name, bool varlen, bool even)
 {
     ptxpack_symbol symbols[8];
     symbol_list    list = {.out = symbols, .cap = 8};
-    attention_bias_symbols(d, even, &list);
+    attention_bias_symbols(d, varlen, even, &list);
     for (size_t i = 0; i < list.count; i++)
-        if (strcmp(symbols[i].name, "BIAS_PAIRS") == 0)
+        if (strcmp(symbols[i].name, name) == 0)
             return symbols[i].value;
     return -1;
+}
+
+static int64_t pairs_of(const ptxpack_attention_desc *d, bool even)
+{
+    return symbol_of(d, "BIAS_PAIRS", false, even);
+}
+
+static void tiles_that_share_a_bias_are_neighbours(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem();
+    const struct {
+        int64_t batch_stride, head_stride;
+        int     batch, heads;
+        bool    shared, batches_first;
+    } cases[] = {
+        {800, 400, 3, 2, false, false}, {0, 400, 3, 2, true, true},   {800, 0, 3, 2, true, false},
+        {0, 0, 3, 2, true, false},      {0, 400, 1, 2, false, false}, {800, 0, 3, 1, false, false},
+        {0, 0, 3, 1, true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        d.batch = cases[i].batch, d.heads_q = d.heads_kv = cases[i].heads;
+        d.bias = (ptxpack_strides){.batch = cases[i].batch_stride, .row = 100, .head = cases[i].head_stride};
+        assert_int_equal(attention_shares_bias(&d), cases[i].shared);
+        assert_int_equal(symbol_of(&d, "BATCHES_FIRST", false, true), cases[i].batches_first);
+        assert_int_equal(symbol_of(&d, "BATCHES_FIRST", true, true), false); /* sequences follow one another */
+    }
+    d.options = 0;
+    assert_false(attention_shares_bias(&d));
+    assert_int_equal(symbol_of(&d, "BATCHES_FIRST", false, true), false);
 }
 
 static void rows_are_read_in_pairs_where_they_can_be(void **state)
@@ -170,6 +200,7 @@ int main(void)
         cmocka_unit_test(wrong_fields_are_named),
         cmocka_unit_test(fp8_has_neither),
         cmocka_unit_test(rows_are_read_in_pairs_where_they_can_be),
+        cmocka_unit_test(tiles_that_share_a_bias_are_neighbours),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(bits_are_those_of_their_keys),
     };

@@ -8,7 +8,7 @@ attention.py has them.  Decoding: one query row of the shapes --rows of decode.p
 sums in f32, for the first and the last head.  Needs ptxpack built (make), PyTorch and a GPU; the times are those of launches in
 CUDA graphs, in shuffled order, with inputs that rotate.
 
-    python3 tools/bench/scores.py --head-dim 64,128,256 --seqlen 4096,16384
+    python3 tools/bench/scores/scores.py --head-dim 64,128,256 --seqlen 4096,16384
 """
 import argparse
 import datetime
@@ -17,10 +17,11 @@ import sys
 
 import torch
 
-import attention as prefill
-import decode
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+import attention as prefill  # noqa: E402
+import decode  # noqa: E402
+
 WAYS = ("plain", "sinks", "alibi", "softcap", "alibi as a hook", "softcap as a hook")
 
 
@@ -42,7 +43,7 @@ def given_of(way, heads):
     name, _, hook = way.partition(" as a ")
     if not hook:
         return options_of(way, heads)
-    with open(os.path.join(HERE, "..", "examples", "hooks", name + ".ptx")) as file:
+    with open(os.path.join(HERE, "..", "..", "examples", "hooks", name + ".ptx")) as file:
         return {"score_mod": file.read(), "aux": [slopes_of(heads)] if name == "alibi" else []}
 
 
@@ -122,7 +123,7 @@ def main():
     torch.manual_seed(options.seed)
     torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
     os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "python"))
+    sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
     import ptxpack
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
     print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | " + " | ".join(WAYS[1:] + CHUNKED[:1]) + " |\n" +

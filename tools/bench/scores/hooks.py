@@ -6,7 +6,7 @@ descriptor; FlexAttention has them in its mask, with a BlockMask of 128 x 128 th
 hooks that mask.  The last column is the time of what does the same without a hook: the built-in softcap, ALiBi or bias, and packed
 prompts for documents.  Every result is compared with FlexAttention's.  Needs ptxpack built (make), PyTorch and a GPU.
 
-    python3 tools/bench/hooks.py --head-dim 64,128 --seqlen 4096,16384
+    python3 tools/bench/scores/hooks.py --head-dim 64,128 --seqlen 4096,16384
 """
 import argparse
 import datetime
@@ -16,9 +16,10 @@ import sys
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-import attention as prefill
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+import attention as prefill  # noqa: E402
+
 DOCUMENT = 1024  # positions
 
 
@@ -32,7 +33,7 @@ class Entry:
     def __init__(self, name, heads, seqlen):
         self.name, self.score, self.mask, self.aux, self.causal = name, None, None, [], True
         getattr(self, name)(heads, seqlen)
-        with open(os.path.join(HERE, "..", "examples", "hooks", name + ".ptx")) as file:
+        with open(os.path.join(HERE, "..", "..", "examples", "hooks", name + ".ptx")) as file:
             self.given = {"score_mod" if self.score else "mask_mod": file.read(), "aux": self.aux, "causal": self.causal}
         self.builtin = {"alibi": lambda: {"alibi_slopes": self.aux[0]}, "softcap": lambda: {"softcap": 30.0},
                         "bias": lambda: {"bias": self.aux[0]}}.get(name)
@@ -141,7 +142,7 @@ def main():
     torch._dynamo.config.recompile_limit = 1000
     torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
     os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "python"))
+    sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
     import ptxpack
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
     print("| hook | d | s | ptxpack us | without | Flex | ptxpack / without | Flex / ptxpack | built in us (ptxpack / it) |\n" + 9 * "|---" + "|")
