@@ -103,7 +103,10 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     report_line(r, "  O        {o}, one box of each warp");
     report_line(r, l->q_registers ? "  QK       {atom}, atoms {atoms}: Q from registers, K from shared memory"
                                   : "  QK       {atom}, atoms {atoms}: Q and K from shared memory");
-    report_line(r, "  PV       {atom_pv}, atoms {atoms_pv}: P from registers, V from shared memory");
+    report_line(r, l->exchange
+                       ? "  PV       {atom_pv}, atoms {atoms_pv}: P from registers, the other warpgroup's and "
+                         "V from shared memory"
+                       : "  PV       {atom_pv}, atoms {atoms_pv}: P from registers, V from shared memory");
     report_line(r, "  S        (thread, row half, 8 columns) -> (row, column): {s}");
 }
 
