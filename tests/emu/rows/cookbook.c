@@ -10,12 +10,12 @@
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
 
-enum { BATCH = 2, KEYS = 150, HEADS = 4, HEADS_KV = 2, DIM = 64, MOST_ROWS = KEYS, TREE = 8 };
+enum { BATCH = 2, KEYS = 150, HEADS = 4, HEADS_KV = 2, DIM = 64, MOST_ROWS = KEYS, TREE = 8, DOCUMENT = 41 };
 
 /* ---- what hooks read ------------------------------------------------------------------------------------ */
 static const float   weight_bias = -3;
 static float         slopes[HEADS], biases[HEADS * 257], bias[HEADS * MOST_ROWS * KEYS];
-static int32_t       documents[KEYS], prefixes[BATCH] = {40, 90}, tree_at[BATCH], bias_shape[3];
+static int32_t       firsts[KEYS], ends[KEYS], prefixes[BATCH] = {40, 90}, tree_at[BATCH], bias_shape[3];
 static unsigned char tree[BATCH][TREE] = {{1, 3, 5, 11, 19, 37, 69, 139}, {1, 3, 7, 15, 31, 63, 127, 255}};
 
 static void fill(int32_t rows)
@@ -26,7 +26,7 @@ static void fill(int32_t rows)
     for (int i = 0; i < HEADS * MOST_ROWS * KEYS; i++)
         bias[i] = (float)(i % 37) / 16 - 1;
     for (int i = 0; i < KEYS; i++)
-        documents[i] = i / 41;
+        firsts[i] = i / DOCUMENT * DOCUMENT, ends[i] = firsts[i] + DOCUMENT;
     for (int b = 0; b < BATCH; b++)
         tree_at[b] = KEYS - TREE;
     bias_shape[0] = rows;
@@ -65,7 +65,7 @@ static double additive_bias(void *context, double s, int32_t b, int32_t h, int32
 static int same_document(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context, (void)b, (void)h;
-    return documents[q] == documents[kv];
+    return q / DOCUMENT == kv / DOCUMENT;
 }
 static int prefix_lm(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
@@ -106,7 +106,7 @@ static const struct recipe {
     {"softcap", {.score = softcap}, 0, {{NULL, 0}}},
     {"bias", {.score = additive_bias}, 0, {ARRAY(bias), ARRAY(bias_shape)}},
     {"sigmoid", {.score = log_sigmoid}, PTXPACK_UNNORMALIZED, {{&weight_bias, sizeof weight_bias}}},
-    {"documents", {.mask = same_document}, 0, {ARRAY(documents)}},
+    {"documents", {.mask = same_document}, 0, {ARRAY(firsts), ARRAY(ends)}},
     {"prefix_lm", {.mask = prefix_lm}, 0, {ARRAY(prefixes)}},
     {"global_tokens", {.mask = global_tokens}, 0, {{NULL, 0}}},
     {"dilated", {.mask = dilated}, 0, {{NULL, 0}}},

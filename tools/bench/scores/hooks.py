@@ -56,7 +56,7 @@ class Entry:
 
     def documents(self, heads, seqlen):
         document = (torch.arange(seqlen, device="cuda") // DOCUMENT).int()
-        self.aux, self.mask = [document], lambda b, h, q, k: (q >= k) & (document[q] == document[k])
+        self.aux, self.mask = [document * DOCUMENT, (document + 1) * DOCUMENT], lambda b, h, q, k: (q >= k) & (document[q] == document[k])
 
     def prefix_lm(self, heads, seqlen):
         prefix = torch.full((prefill.TOKENS // seqlen,), seqlen // 4, device="cuda", dtype=torch.int32)
