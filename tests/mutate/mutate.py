@@ -35,6 +35,7 @@ WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'), ('bf16 d128 2/1 113x203 climbing', ''),
     ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'), ('attention f16 d64 4/2 113x203 huge', ''),
     ('attention bf16 d64 4/2 113x203 huge', ''),
+    ('lengths d576 v512 in keys f16', ''), ('lengths d576 v512 in keys bf16', 'SMS=3'), ('lengths d512 bf16 4/2', ''),
     ('lengths d64 f16 2/1', 'SMS=1'), ('lengths d128 f16', ''), ('lengths d64 bf16', 'SMS=3'),
     ('attention f16 d64 4/2 239x1', 'SMS=1'), ('attention f16 d40 2/1 239x1', ''), ('attention f16 d128 2/1 799x3', ''),
     ('attention bf16 d256 2/1 113x203', ''), ('attention f16 d112 2/1 113x203', ''), ('attention bf16 d64 4/2 256x512', ''),
