@@ -318,6 +318,16 @@ def add_options(parser):
     parser.add_argument("--json", help="write the figures to this file, too")
 
 
+def open_module(options):
+    """ptxpack's Python module with --library; random numbers begin with --seed."""
+    torch.manual_seed(options.seed)
+    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
+    os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+    import ptxpack
+    return ptxpack
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head-dim", type=numbers, default=[64, 128, 256])

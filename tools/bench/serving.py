@@ -20,7 +20,6 @@ that of decode.py.  Through the Python module, whose own time a captured graph d
 import argparse
 import datetime
 import math
-import os
 import random
 import sys
 
@@ -29,7 +28,6 @@ import torch
 import attention as prefill
 import decode
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PAGES = (128, 16, 1)
 # Prompts of the packed part, causal, 32/8 heads; TFLOP/s of FlashAttention-3 with a schedule made before, on an H200 on
 # 2026-11-23 (its lengths were others of the same ranges, and as many tokens within 10).
@@ -349,11 +347,7 @@ def main():
     for part in options.part:
         if part not in PARTS:
             parser.error(f"--part {part}: not one of {', '.join(PARTS)}")
-    torch.manual_seed(options.seed)
-    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
-    os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "python"))
-    import ptxpack
+    ptxpack = prefill.open_module(options)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, torch {torch.__version__}, cuDNN "
           f"{torch.backends.cudnn.version()}, bf16, head_dim 128; us (GB/s of K and V), median of {options.rounds}")
     for part in options.part:

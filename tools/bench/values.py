@@ -10,7 +10,6 @@ MLA the first sequence with PyTorch's own sums in f32.
 """
 import argparse
 import datetime
-import os
 import sys
 
 import torch
@@ -18,7 +17,6 @@ from torch.nn.attention import SDPBackend
 
 import attention as prefill
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PROMPTS = [(192, 128, 16, 2048), (192, 128, 16, 4096), (192, 128, 16, 16384), (512, 512, 4, 4096), (512, 512, 4, 16384)]  # d, dv, heads, s
 MLA = [(128, 128, 4096, 1), (128, 16, 4096, 1), (64, 32, 4096, 1), (32, 128, 8192, 1), (128, 128, 4096, 2), (8, 16, 8192, 1),
        (1, 16, 8192, 1), (1, 16, 131072, 1)]  # batch, heads, keys, queries
@@ -85,11 +83,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     prefill.add_options(parser)
     options = parser.parse_args()
-    torch.manual_seed(options.seed)
-    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
-    os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "python"))
-    import ptxpack
+    ptxpack = prefill.open_module(options)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
     print("| prompts, TFLOP/s | ptxpack | cuDNN | efficient | best peer / ptxpack |\n" + 5 * "|---" + "|")
     for dim, columns, heads, seqlen in PROMPTS:

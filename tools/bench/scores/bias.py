@@ -20,7 +20,7 @@ import attention as prefill  # noqa: E402
 
 GBPS = 4575  # what a reduction over memory reads on one H200
 PROBLEMS = [(1, 8192), (4, 4096)]  # sequences, positions
-HEAD = 1   # that is compared
+HEAD = 1  # that is compared
 
 
 def reference(q, k, v, bias, causal):
@@ -55,11 +55,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     prefill.add_options(parser)
     options = parser.parse_args()
-    torch.manual_seed(options.seed)
-    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
-    os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
-    import ptxpack
+    ptxpack = prefill.open_module(options)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, median of {options.rounds}\n")
     print("| head_dim, sequences x positions | without, us | f32, us | bf16, us | f32 added / bytes | bf16 added / bytes |\n" + 6 * "|---" + "|")
     for dim in options.head_dim:

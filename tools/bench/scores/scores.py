@@ -120,11 +120,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     prefill.add_options(parser)
     options = parser.parse_args()
-    torch.manual_seed(options.seed)
-    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
-    os.environ["PTXPACK_LIBRARY"] = os.path.abspath(options.library)
-    sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
-    import ptxpack
+    ptxpack = prefill.open_module(options)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, bf16, median of {options.rounds}\n")
     print("| causal prompts: batch, heads, rows, d; decoding: batch, heads, key heads, keys | us | " + " | ".join(WAYS[1:] + CHUNKED[:1]) + " |\n" +
           "|" + "---|" * (2 + len(WAYS)))
