@@ -50,7 +50,7 @@ static void take_parameters(attention_wgmma_layout *l, const ptxpack_variant *ro
     l->values_in_keys = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0;
     l->exchange = ptxpack_variant_parameter(row, "EXCHANGE", 0) != 0;
     l->o_in_q = ptxpack_variant_parameter(row, "O_IN_Q", 0) != 0;
-    l->k_pieces = l->exchange && l->values_in_keys ? 3 : 1;
+    l->k_pieces = l->values_in_keys ? 3 : 1;
     l->o_dim = l->column_groups > 0 ? l->value_dim / l->column_groups : 0;
     l->box_columns = TILE_BOX_ROW / l->element;
     l->boxes = (l->head_dim + l->box_columns - 1) / l->box_columns;

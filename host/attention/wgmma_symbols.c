@@ -105,6 +105,7 @@ static void add_places(symbol_list *list, const attention_wgmma_layout *l)
     symbol_add(list, "BOXES", l->boxes);
     symbol_add(list, "V_BOXES", l->v_boxes);
     symbol_add(list, "BOX_COLUMNS", l->box_columns);
+    symbol_add(list, "K_PIECES", l->k_pieces);
     symbol_add(list, "SMEM_Q", l->smem_q);
     symbol_add(list, "SMEM_K", l->smem_k);
     symbol_add(list, "SMEM_V", l->smem_v);

@@ -253,6 +253,7 @@ static void shared_memory(const row_case *c)
         expect_symbol(c, "SMEM_RAW", at);
         at += raw_stages * c->boxes * c->n * BOX_ROW;
     }
+    expect_symbol(c, "K_PIECES", k_barriers / k_stages);
     expect_symbol(c, "V_STAGE_BYTES", v_bytes);
     expect_symbol(c, "SMEM_V", c->in_keys ? symbol(c, "SMEM_K") : at);
     at += c->in_keys ? 0 : v_stages * v_bytes;
