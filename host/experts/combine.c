@@ -84,22 +84,6 @@ static const plan_method    combine_method = {
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
-{
-    return experts_combine_resolve((const ptxpack_experts_combine_desc *)desc,
-                                   (experts_combine_geometry *)geometry, line);
-}
-
-static bool covers(const ptxpack_variant *row, const void *desc)
-{
-    return plan_row_takes(row, ((const ptxpack_experts_combine_desc *)desc)->dtype);
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_experts_combine_desc *)desc)->dtype));
-}
-
 /* The index is the options. */
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
@@ -115,33 +99,11 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                                                            .options = index};
 }
 
-static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
-{
-    return experts_combine_check(&((const ptxpack_experts_combine_plan *)head)->geometry,
-                                 (const ptxpack_experts_combine_buffers *)buffers, line);
-}
-
-static const plan_struct buffers_struct = {
-    .name = "buffers",
-    .type = "ptxpack_experts_combine_buffers",
-    .size = sizeof(ptxpack_experts_combine_buffers),
-    .launch_at = offsetof(ptxpack_experts_combine_buffers, launch),
-};
+PLAN_CHECKS(ptxpack_experts_combine, experts_combine)
 static const plan_method *const methods[] = {&combine_method};
 const plan_op                   experts_combine_op = {
                       .name = "experts_combine",
-                      .methods = methods,
-                      .method_count = sizeof methods / sizeof methods[0],
-                      .margin = 1,
-                      .desc_bytes = sizeof(ptxpack_experts_combine_desc),
-                      .plan_bytes = sizeof(ptxpack_experts_combine_plan),
-                      .geometry_at = offsetof(ptxpack_experts_combine_plan, geometry),
-                      .arguments_at = offsetof(ptxpack_experts_combine_plan, arguments),
-                      .resolve = resolve,
-                      .covers = covers,
-                      .describe = describe,
-                      .buffers = &buffers_struct,
-                      .check = check,
+                      PLAN_OP(ptxpack_experts_combine),
                       .builds = 2,
                       .build = build,
 };

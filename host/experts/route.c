@@ -78,12 +78,6 @@ static const plan_method    route_method = {
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
-{
-    return experts_route_resolve((const ptxpack_experts_route_desc *)desc, (experts_route_geometry *)geometry,
-                                 line);
-}
-
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_experts_route_desc *d = (const ptxpack_experts_route_desc *)desc;
@@ -112,33 +106,13 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                      .options = index / SIZES != 0 ? PTXPACK_EXPERTS_F32 : 0};
 }
 
-static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
-{
-    return experts_route_check(&((const ptxpack_experts_route_plan *)head)->geometry,
-                               (const ptxpack_experts_route_buffers *)buffers, line);
-}
-
-static const plan_struct buffers_struct = {
-    .name = "buffers",
-    .type = "ptxpack_experts_route_buffers",
-    .size = sizeof(ptxpack_experts_route_buffers),
-    .launch_at = offsetof(ptxpack_experts_route_buffers, launch),
-};
+PLAN_CHECKS(ptxpack_experts_route, experts_route)
 static const plan_method *const methods[] = {&route_method};
 const plan_op                   experts_route_op = {
                       .name = "experts_route",
-                      .methods = methods,
-                      .method_count = sizeof methods / sizeof methods[0],
-                      .margin = 1,
-                      .desc_bytes = sizeof(ptxpack_experts_route_desc),
-                      .plan_bytes = sizeof(ptxpack_experts_route_plan),
-                      .geometry_at = offsetof(ptxpack_experts_route_plan, geometry),
-                      .arguments_at = offsetof(ptxpack_experts_route_plan, arguments),
-                      .resolve = resolve,
+                      PLAN_OP(ptxpack_experts_route),
                       .covers = covers,
                       .describe = describe,
-                      .buffers = &buffers_struct,
-                      .check = check,
                       .builds = BUILDS,
                       .build = build,
 };

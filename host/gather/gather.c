@@ -130,20 +130,10 @@ static const plan_method    gather_method = {
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
-{
-    return gather_resolve((const ptxpack_gather_desc *)desc, (gather_geometry *)geometry, line);
-}
-
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
-    (void)row, (void)desc; /* the types differ in nothing here */
+    (void)row, (void)desc; /* elements are copied: the types differ in nothing here, also before bf16 */
     return true;
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_gather_desc *)desc)->dtype));
 }
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
@@ -157,33 +147,12 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                                          .columns = PIECE};
 }
 
-static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
-{
-    return gather_check(&((const ptxpack_gather_plan *)head)->geometry, (const ptxpack_gather_buffers *)buffers,
-                        line);
-}
-
-static const plan_struct buffers_struct = {
-    .name = "buffers",
-    .type = "ptxpack_gather_buffers",
-    .size = sizeof(ptxpack_gather_buffers),
-    .launch_at = offsetof(ptxpack_gather_buffers, launch),
-};
+PLAN_CHECKS(ptxpack_gather, gather)
 static const plan_method *const methods[] = {&gather_method};
 const plan_op                   gather_op = {
                       .name = "gather",
-                      .methods = methods,
-                      .method_count = sizeof methods / sizeof methods[0],
-                      .margin = 1,
-                      .desc_bytes = sizeof(ptxpack_gather_desc),
-                      .plan_bytes = sizeof(ptxpack_gather_plan),
-                      .geometry_at = offsetof(ptxpack_gather_plan, geometry),
-                      .arguments_at = offsetof(ptxpack_gather_plan, arguments),
-                      .resolve = resolve,
+                      PLAN_OP(ptxpack_gather),
                       .covers = covers,
-                      .describe = describe,
-                      .buffers = &buffers_struct,
-                      .check = check,
                       .builds = 1,
                       .build = build,
 };

@@ -113,21 +113,6 @@ static const plan_method    norm_method = {
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
-{
-    return norm_resolve((const ptxpack_norm_desc *)desc, (norm_geometry *)geometry, line);
-}
-
-static bool covers(const ptxpack_variant *row, const void *desc)
-{
-    return plan_row_takes(row, ((const ptxpack_norm_desc *)desc)->dtype);
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_norm_desc *)desc)->dtype));
-}
-
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
@@ -143,36 +128,13 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                                      .eps = 1e-5f};
 }
 
-static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
-{
-    return norm_check(&((const ptxpack_norm_plan *)head)->geometry, (const ptxpack_norm_buffers *)buffers,
-                      line);
-}
-
-static const plan_struct buffers_struct = {
-    .name = "buffers",
-    .type = "ptxpack_norm_buffers",
-    .size = sizeof(ptxpack_norm_buffers),
-    .launch_at = offsetof(ptxpack_norm_buffers, launch),
-};
+PLAN_CHECKS(ptxpack_norm, norm)
 static const plan_method *const methods[] = {&norm_method};
-_Static_assert(sizeof(norm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
-const plan_op norm_op = {
-    .name = "norm",
-    .methods = methods,
-    .method_count = sizeof methods / sizeof methods[0],
-    .margin = 1,
-    .desc_bytes = sizeof(ptxpack_norm_desc),
-    .plan_bytes = sizeof(ptxpack_norm_plan),
-    .geometry_at = offsetof(ptxpack_norm_plan, geometry),
-    .arguments_at = offsetof(ptxpack_norm_plan, arguments),
-    .resolve = resolve,
-    .covers = covers,
-    .describe = describe,
-    .buffers = &buffers_struct,
-    .check = check,
-    .builds = BUILDS,
-    .build = build,
+const plan_op                   norm_op = {
+                      .name = "norm",
+                      PLAN_OP(ptxpack_norm),
+                      .builds = BUILDS,
+                      .build = build,
 };
 
 /* ---- the public calls --------------------------------------------------------------------------------- */

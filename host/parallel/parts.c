@@ -94,16 +94,6 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
     return memory_resolve(&shape, (memory_tensor *)geometry, line);
 }
 
-static bool covers(const ptxpack_variant *row, const void *desc)
-{
-    return plan_row_takes(row, ((const merge_parts_desc *)desc)->dtype);
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const merge_parts_desc *)desc)->dtype));
-}
-
 /* The addresses are the library's own. */
 static ptxpack_status check(const plan_head *plan, const void *buffers, char line[PLAN_LINE])
 {
@@ -137,12 +127,11 @@ const plan_op merge_parts_op = {
     .method_count = sizeof methods / sizeof methods[0],
     .margin = 1,
     .desc_bytes = sizeof(merge_parts_desc),
+    .dtype_at = offsetof(merge_parts_desc, dtype),
     .plan_bytes = sizeof(merge_parts_plan),
     .geometry_at = offsetof(merge_parts_plan, geometry),
     .arguments_at = offsetof(merge_parts_plan, arguments),
     .resolve = resolve,
-    .covers = covers,
-    .describe = describe,
     .check = check,
     .builds = BUILDS,
     .build = build,

@@ -33,12 +33,32 @@ ptxpack_status plan_resolve(const plan_op *op, const ptxpack *handle, const ptxp
     return op->resolve(desc, geometry, line);
 }
 
+static ptxpack_dtype type_of(const plan_problem *p)
+{
+    return *(const ptxpack_dtype *)((const char *)p->desc + p->op->dtype_at);
+}
+
+static bool covers(const plan_problem *p, const ptxpack_variant *row)
+{
+    if (plan_op_of(row) != p->op)
+        return false;
+    return p->op->covers != NULL ? p->op->covers(row, p->desc) : plan_row_takes(row, type_of(p));
+}
+
+static void describe(const plan_problem *p, char *text, size_t size)
+{
+    if (p->op->describe != NULL)
+        p->op->describe(p->desc, text, size);
+    else
+        snprintf(text, size, "dtype %s", ptxpack_dtype_name(type_of(p)));
+}
+
 const char *plan_refusal(const plan_problem *p, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const plan_method *method = plan_method_of(row);
-    if (method == NULL || plan_op_of(row) != p->op || !p->op->covers(row, p->desc)) {
+    if (method == NULL || !covers(p, row)) {
         char what[64];
-        p->op->describe(p->desc, what, sizeof what);
+        describe(p, what, sizeof what);
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "does not cover %s", what);
         return line;
     }
@@ -79,7 +99,7 @@ void plan_survey_rows(const plan_problem *p, plan_survey *out)
         const plan_method *method = plan_method_of(&rows[i]);
         plan_candidate    *c = &out->candidate[out->count];
         int64_t            dim = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
-        if (method == NULL || plan_op_of(&rows[i]) != p->op || !p->op->covers(&rows[i], p->desc))
+        if (method == NULL || !covers(p, &rows[i]))
             continue;
         out->count++;
         *c = (plan_candidate){.row = &rows[i], .refused = plan_refusal(p, &rows[i], line) != NULL};
@@ -116,7 +136,7 @@ static ptxpack_status no_row(const plan_problem *p, const plan_survey *survey)
     char    line[PLAN_LINE], what[64], nearest[PLAN_LINE + 64] = "no row covers it";
     int64_t best_dim = INT64_MAX;
     bool    best_runs = false;
-    p->op->describe(p->desc, what, sizeof what);
+    describe(p, what, sizeof what);
     for (size_t i = 0; i < survey->count; i++) {
         const ptxpack_variant *row = survey->candidate[i].row;
         int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);

@@ -113,13 +113,14 @@ struct plan_op {
     double margin;    /* a row is preferred to an earlier one if it costs less than this share of the other */
 
     size_t desc_bytes, plan_bytes;
+    size_t dtype_at;                  /* in the descriptor, for the defaults of `covers` and `describe` */
     size_t geometry_at, arguments_at; /* in the plan */
 
     /* Checks a descriptor, with or without a device; `line` names the field that is wrong.  PTXPACK_E_ARG */
     ptxpack_status (*resolve)(const void *desc, void *geometry, char line[PLAN_LINE]);
-    /* Whether a row is meant for such a problem. */
+    /* Whether a row is meant for such a problem.  NULL: if it takes elements of the type. */
     bool (*covers)(const ptxpack_variant *row, const void *desc);
-    /* What rows cover, in words: "dtype f16, head_dim 64". */
+    /* What rows cover, in words: "dtype f16, head_dim 64".  NULL: the type. */
     void (*describe)(const void *desc, char *text, size_t size);
     /* The caller's texts that the kernel is assembled with: how many; NULL: an operation without any. */
     size_t (*texts)(const void *desc, ptxpack_named_text texts[PLAN_TEXTS]);

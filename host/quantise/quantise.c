@@ -101,16 +101,6 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
     return quantise_resolve((const ptxpack_quantise_desc *)desc, (quantise_geometry *)geometry, line);
 }
 
-static bool covers(const ptxpack_variant *row, const void *desc)
-{
-    return plan_row_takes(row, ((const ptxpack_quantise_desc *)desc)->dtype);
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_quantise_desc *)desc)->dtype));
-}
-
 /* The index is the options. */
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
@@ -137,13 +127,13 @@ static const plan_struct buffers_struct = {
     .launch_at = offsetof(ptxpack_quantise_buffers, launch),
 };
 _Static_assert(sizeof(quantise_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
-#define OPERATION(of, of_methods, count)                                                                      \
-    {                                                                                                         \
-        .name = of, .methods = of_methods, .method_count = 1, .margin = 1,                                    \
-        .desc_bytes = sizeof(ptxpack_quantise_desc), .plan_bytes = sizeof(quantise_plan),                     \
-        .geometry_at = offsetof(quantise_plan, geometry), .arguments_at = offsetof(quantise_plan, arguments), \
-        .resolve = resolve, .covers = covers, .describe = describe, .buffers = &buffers_struct,               \
-        .check = check, .builds = count, .build = build,                                                      \
+#define OPERATION(of, of_methods, count)                                                                    \
+    {                                                                                                       \
+        .name = of, .methods = of_methods, .method_count = 1, .margin = 1,                                  \
+        .desc_bytes = sizeof(ptxpack_quantise_desc), .dtype_at = offsetof(ptxpack_quantise_desc, dtype),    \
+        .plan_bytes = sizeof(quantise_plan), .geometry_at = offsetof(quantise_plan, geometry),              \
+        .arguments_at = offsetof(quantise_plan, arguments), .resolve = resolve, .buffers = &buffers_struct, \
+        .check = check, .builds = count, .build = build,                                                    \
     }
 const plan_op quantise_op = OPERATION("quantise", quantise_methods, BUILDS);
 const plan_op dequantise_op = OPERATION("dequantise", dequantise_methods, BUILDS_BACK);

@@ -126,11 +126,6 @@ static const plan_method    sampling_method = {
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
-static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
-{
-    return sampling_resolve((const ptxpack_sampling_desc *)desc, (sampling_geometry *)geometry, line);
-}
-
 static bool covers(const ptxpack_variant *row, const void *desc)
 {
     const ptxpack_sampling_desc *d = (const ptxpack_sampling_desc *)desc;
@@ -157,33 +152,13 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
                                                              .options = index};
 }
 
-static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
-{
-    return sampling_check(&((const ptxpack_sampling_plan *)head)->geometry,
-                          (const ptxpack_sampling_buffers *)buffers, line);
-}
-
-static const plan_struct buffers_struct = {
-    .name = "buffers",
-    .type = "ptxpack_sampling_buffers",
-    .size = sizeof(ptxpack_sampling_buffers),
-    .launch_at = offsetof(ptxpack_sampling_buffers, launch),
-};
+PLAN_CHECKS(ptxpack_sampling, sampling)
 static const plan_method *const methods[] = {&sampling_method};
 const plan_op                   sampling_op = {
                       .name = "sampling",
-                      .methods = methods,
-                      .method_count = sizeof methods / sizeof methods[0],
-                      .margin = 1,
-                      .desc_bytes = sizeof(ptxpack_sampling_desc),
-                      .plan_bytes = sizeof(ptxpack_sampling_plan),
-                      .geometry_at = offsetof(ptxpack_sampling_plan, geometry),
-                      .arguments_at = offsetof(ptxpack_sampling_plan, arguments),
-                      .resolve = resolve,
+                      PLAN_OP(ptxpack_sampling),
                       .covers = covers,
                       .describe = describe,
-                      .buffers = &buffers_struct,
-                      .check = check,
                       .builds = 2,
                       .build = build,
 };

@@ -157,11 +157,6 @@ static bool covers(const ptxpack_variant *row, const void *desc)
                                                            : ATTENTION_KV_HALVES);
 }
 
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_attention_append_desc *)desc)->dtype));
-}
-
 /* The index is 3 paged + the kind of rotary embedding; of bytes there are as many again, of int8. */
 enum { ROTARIES = 3 };
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
@@ -235,12 +230,12 @@ const plan_op append_op = {
     .method_count = sizeof methods / sizeof methods[0],
     .margin = 1,
     .desc_bytes = sizeof(ptxpack_attention_append_desc),
+    .dtype_at = offsetof(ptxpack_attention_append_desc, dtype),
     .plan_bytes = sizeof(ptxpack_attention_append_plan),
     .geometry_at = offsetof(ptxpack_attention_append_plan, geometry),
     .arguments_at = offsetof(ptxpack_attention_append_plan, arguments),
     .resolve = resolve,
     .covers = covers,
-    .describe = describe,
     .buffers = &append_buffers_struct,
     .check = check,
     .builds = 4 * ROTARIES,

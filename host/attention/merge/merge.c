@@ -118,16 +118,6 @@ static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_L
     return merge_resolve((const ptxpack_attention_merge_desc *)desc, (merge_geometry *)geometry, line);
 }
 
-static bool covers(const ptxpack_variant *row, const void *desc)
-{
-    return plan_row_takes(row, ((const ptxpack_attention_merge_desc *)desc)->dtype);
-}
-
-static void describe(const void *desc, char *text, size_t size)
-{
-    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_attention_merge_desc *)desc)->dtype));
-}
-
 /* The index says whether the parts are f32. */
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
@@ -168,12 +158,11 @@ const plan_op merge_op = {
     .method_count = sizeof methods / sizeof methods[0],
     .margin = 1,
     .desc_bytes = sizeof(ptxpack_attention_merge_desc),
+    .dtype_at = offsetof(ptxpack_attention_merge_desc, dtype),
     .plan_bytes = sizeof(ptxpack_attention_merge_plan),
     .geometry_at = offsetof(ptxpack_attention_merge_plan, geometry),
     .arguments_at = offsetof(ptxpack_attention_merge_plan, arguments),
     .resolve = resolve,
-    .covers = covers,
-    .describe = describe,
     .buffers = &buffers_struct,
     .check = check,
     .builds = 2,
