@@ -372,9 +372,7 @@ static size_t corners_of(const ptxpack_variant *row)
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 const plan_method           attention_decode = {
               .file = "attention/decode.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(attention_decode_arguments),
+              PLAN_ARGUMENTS(fields, attention_decode_arguments),
               .layout_bytes = sizeof(attention_mma_layout),
               .derive = derive,
               .refusal = refusal,

@@ -437,9 +437,7 @@ static size_t corners_of(const ptxpack_variant *row)
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
 const plan_method           attention_wgmma = {
               .file = "attention/wgmma.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(attention_wgmma_arguments),
+              PLAN_ARGUMENTS(fields, attention_wgmma_arguments),
               .layout_bytes = sizeof(attention_wgmma_layout),
               .derive = derive,
               .refusal = refusal,
@@ -447,7 +445,6 @@ const plan_method           attention_wgmma = {
               .symbols = symbols,
               .fill = fill,
               .address = address,
-              .corners = corners,
-              .corner_count = sizeof corners / sizeof corners[0],
+              PLAN_CORNERS(corners),
               .corners_of = corners_of,
 };

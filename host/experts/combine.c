@@ -72,15 +72,12 @@ static const uint16_t       corners[] = {0, 1};
 static const plan_method    combine_method = {
        .file = "experts/combine.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(experts_combine_arguments),
+       PLAN_ARGUMENTS(fields, experts_combine_arguments),
        .refusal = refusal,
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

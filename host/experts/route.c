@@ -67,14 +67,11 @@ static const uint16_t       corners[] = {0, SIZES - 1, BUILDS - 1};
 static const plan_method    route_method = {
        .file = "experts/route.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(experts_route_arguments),
+       PLAN_ARGUMENTS(fields, experts_route_arguments),
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

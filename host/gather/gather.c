@@ -119,14 +119,11 @@ static const uint16_t       corners[] = {0};
 static const plan_method    gather_method = {
        .file = "gather/gather.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(gather_arguments),
+       PLAN_ARGUMENTS(fields, gather_arguments),
        .refusal = refusal,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

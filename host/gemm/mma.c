@@ -191,9 +191,7 @@ static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_MMA_GROUPS_AR
                                                               gemm_mma_groups_arguments);
 const plan_method           gemm_mma = {
               .file = "gemm/mma.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(gemm_mma_arguments),
+              PLAN_ARGUMENTS(fields, gemm_mma_arguments),
               .layout_bytes = sizeof(gemm_mma_layout),
               .derive = derive,
               .refusal = refusal,
@@ -206,9 +204,7 @@ const plan_method           gemm_mma = {
 };
 const plan_method gemm_mma_groups = {
     .file = "gemm/mma_groups.ptx",
-    .fields = fields_groups,
-    .field_count = sizeof fields_groups / sizeof fields_groups[0],
-    .argument_bytes = sizeof(gemm_mma_groups_arguments),
+    PLAN_ARGUMENTS(fields_groups, gemm_mma_groups_arguments),
     .layout_bytes = sizeof(gemm_mma_layout),
     .derive = derive,
     .refusal = refusal,

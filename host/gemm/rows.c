@@ -138,9 +138,7 @@ static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_ARGUMENTS, gemm
 const uint16_t              gemm_rows_corners[GEMM_ROWS_CORNERS] = {2, 110, 134};
 const plan_method           gemm_rows = {
               .file = "gemm/rows.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(gemm_rows_arguments),
+              PLAN_ARGUMENTS(fields, gemm_rows_arguments),
               .layout_bytes = sizeof(gemm_rows_layout),
               .derive = gemm_rows_derive,
               .refusal = refusal,

@@ -97,9 +97,7 @@ static const uint16_t       corners[] = {0, 1, 2, 40, 41, 42, 132, 133, 134};
 static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_ROWS_GROUPS_ARGUMENTS, gemm_rows_groups_arguments);
 const plan_method           gemm_rows_groups = {
               .file = "gemm/rows_groups_e4m3.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(gemm_rows_groups_arguments),
+              PLAN_ARGUMENTS(fields, gemm_rows_groups_arguments),
               .layout_bytes = sizeof(gemm_rows_layout),
               .derive = gemm_rows_derive,
               .refusal = refusal,
@@ -107,6 +105,5 @@ const plan_method           gemm_rows_groups = {
               .symbols = symbols,
               .fill = fill,
               .address = address,
-              .corners = corners,
-              .corner_count = sizeof corners / sizeof corners[0],
+              PLAN_CORNERS(corners),
 };

@@ -340,9 +340,7 @@ static const argument_field fields_norm[] = ARGUMENT_FIELDS(GEMM_ROWS_NORM_ARGUM
 static const argument_field fields_e4m3[] = ARGUMENT_FIELDS(GEMM_ROWS_E4M3_ARGUMENTS, gemm_rows_e4m3_arguments);
 const plan_method           gemm_rows_tma = {
               .file = "gemm/rows_tma.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(gemm_rows_tma_arguments),
+              PLAN_ARGUMENTS(fields, gemm_rows_tma_arguments),
               .layout_bytes = sizeof(rows_tma_layout),
               .derive = derive,
               .refusal = refusal,
@@ -357,9 +355,7 @@ const plan_method           gemm_rows_tma = {
 
 const plan_method gemm_rows_norm = {
     .file = "gemm/rows_norm.ptx",
-    .fields = fields_norm,
-    .field_count = sizeof fields_norm / sizeof fields_norm[0],
-    .argument_bytes = sizeof(gemm_rows_norm_arguments),
+    PLAN_ARGUMENTS(fields_norm, gemm_rows_norm_arguments),
     .layout_bytes = sizeof(rows_tma_layout),
     .derive = derive,
     .refusal = refusal,
@@ -375,9 +371,7 @@ const plan_method gemm_rows_norm = {
 static const uint16_t corners_e4m3[] = {0, 1, 2, 108, 109, 110, 132, 133, 134};
 const plan_method     gemm_rows_e4m3 = {
         .file = "gemm/rows_e4m3.ptx",
-        .fields = fields_e4m3,
-        .field_count = sizeof fields_e4m3 / sizeof fields_e4m3[0],
-        .argument_bytes = sizeof(gemm_rows_e4m3_arguments),
+        PLAN_ARGUMENTS(fields_e4m3, gemm_rows_e4m3_arguments),
         .layout_bytes = sizeof(rows_tma_layout),
         .derive = derive,
         .refusal = refusal,
@@ -385,6 +379,5 @@ const plan_method     gemm_rows_e4m3 = {
         .symbols = symbols_e4m3,
         .fill = fill_e4m3,
         .address = address_e4m3,
-        .corners = corners_e4m3,
-        .corner_count = sizeof corners_e4m3 / sizeof corners_e4m3[0],
+        PLAN_CORNERS(corners_e4m3),
 };

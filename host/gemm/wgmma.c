@@ -596,9 +596,7 @@ static const argument_field fields_groups[] = ARGUMENT_FIELDS(GEMM_WGMMA_GROUPS_
                                                               gemm_wgmma_groups_arguments);
 const plan_method           gemm_wgmma = {
               .file = "gemm/wgmma.ptx",
-              .fields = fields,
-              .field_count = sizeof fields / sizeof fields[0],
-              .argument_bytes = sizeof(gemm_wgmma_arguments),
+              PLAN_ARGUMENTS(fields, gemm_wgmma_arguments),
               .layout_bytes = sizeof(gemm_wgmma_layout),
               .derive = derive,
               .refusal = refusal,
@@ -613,9 +611,7 @@ const plan_method           gemm_wgmma = {
 const plan_method gemm_wgmma_fit = {
     .file = "gemm/wgmma_fit.ptx",
     .beside = &gemm_wgmma,
-    .fields = fields,
-    .field_count = sizeof fields / sizeof fields[0],
-    .argument_bytes = sizeof(gemm_wgmma_arguments),
+    PLAN_ARGUMENTS(fields, gemm_wgmma_arguments),
     .layout_bytes = sizeof(gemm_wgmma_layout),
     .derive = derive,
     .refusal = refusal_fit,
@@ -630,9 +626,7 @@ const plan_method gemm_wgmma_fit = {
 const plan_method gemm_wgmma_parts = {
     .file = "gemm/wgmma_parts.ptx",
     .beside = &gemm_wgmma,
-    .fields = fields_parts,
-    .field_count = sizeof fields_parts / sizeof fields_parts[0],
-    .argument_bytes = sizeof(gemm_wgmma_parts_arguments),
+    PLAN_ARGUMENTS(fields_parts, gemm_wgmma_parts_arguments),
     .layout_bytes = sizeof(gemm_wgmma_layout),
     .derive = derive,
     .refusal = refusal_parts,
@@ -646,9 +640,7 @@ const plan_method gemm_wgmma_parts = {
 };
 const plan_method gemm_wgmma_fp8 = {
     .file = "gemm/wgmma_fp8.ptx",
-    .fields = fields_fp8,
-    .field_count = sizeof fields_fp8 / sizeof fields_fp8[0],
-    .argument_bytes = sizeof(gemm_wgmma_fp8_arguments),
+    PLAN_ARGUMENTS(fields_fp8, gemm_wgmma_fp8_arguments),
     .layout_bytes = sizeof(gemm_wgmma_layout),
     .derive = derive,
     .refusal = refusal_fp8,
@@ -656,15 +648,12 @@ const plan_method gemm_wgmma_fp8 = {
     .symbols = symbols_fp8,
     .fill = fill_fp8,
     .address = address_fp8,
-    .corners = corners_fp8,
-    .corner_count = sizeof corners_fp8 / sizeof corners_fp8[0],
+    PLAN_CORNERS(corners_fp8),
     .corners_of = corners_fp8_of,
 };
 const plan_method gemm_wgmma_groups = {
     .file = "gemm/wgmma_groups.ptx",
-    .fields = fields_groups,
-    .field_count = sizeof fields_groups / sizeof fields_groups[0],
-    .argument_bytes = sizeof(gemm_wgmma_groups_arguments),
+    PLAN_ARGUMENTS(fields_groups, gemm_wgmma_groups_arguments),
     .layout_bytes = sizeof(gemm_wgmma_layout),
     .derive = derive,
     .refusal = refusal_groups,

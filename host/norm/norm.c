@@ -99,17 +99,14 @@ static const uint16_t       corners[] = {0, 3};
 static const plan_method    norm_method = {
        .file = "norm/norm.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(norm_arguments),
+       PLAN_ARGUMENTS(fields, norm_arguments),
        .layout_bytes = sizeof(norm_layout),
        .derive = derive,
        .refusal = refusal,
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

@@ -70,15 +70,12 @@ static const uint16_t    corners[] = {STRIDED, PAIR, EIGHT};
 static const plan_method method = {
     .file = "parallel/parts.ptx",
     .ordered = true,
-    .fields = fields,
-    .field_count = sizeof fields / sizeof fields[0],
-    .argument_bytes = sizeof(merge_parts_arguments),
+    PLAN_ARGUMENTS(fields, merge_parts_arguments),
     .refusal = refusal,
     .symbols = symbols,
     .fill = fill,
     .address = address,
-    .corners = corners,
-    .corner_count = sizeof corners / sizeof corners[0],
+    PLAN_CORNERS(corners),
 };
 
 /* The library itself makes the descriptors, of checked attentions. */

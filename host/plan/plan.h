@@ -104,6 +104,10 @@ struct plan_method {
     size_t          corner_count;
     size_t (*corners_of)(const ptxpack_variant *row); /* how many of them a row has; NULL: all */
 };
+/* In a method's initialiser: its arguments, the struct `type` with the array of its fields; all corners of an array. */
+#define PLAN_ARGUMENTS(array, type) \
+    .fields = array, .field_count = sizeof array / sizeof array[0], .argument_bytes = sizeof(type)
+#define PLAN_CORNERS(array) .corners = array, .corner_count = sizeof array / sizeof array[0]
 
 struct plan_op {
     const char               *name; /* op of its rows */

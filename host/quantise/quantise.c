@@ -83,11 +83,10 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 
 static const argument_field fields[] = ARGUMENT_FIELDS(QUANTISE_ARGUMENTS, quantise_arguments);
 static const uint16_t       corners[] = {0, 1};
-#define METHOD(of, count)                                                                                   \
-    {                                                                                                       \
-        .file = of, .ordered = true, .fields = fields, .field_count = sizeof fields / sizeof *fields,       \
-        .argument_bytes = sizeof(quantise_arguments), .refusal = refusal, .symbols = symbols, .fill = fill, \
-        .address = address, .corners = corners, .corner_count = count,                                      \
+#define METHOD(of, count)                                                                                \
+    {                                                                                                    \
+        .file = of, .ordered = true, PLAN_ARGUMENTS(fields, quantise_arguments), .refusal = refusal,     \
+        .symbols = symbols, .fill = fill, .address = address, .corners = corners, .corner_count = count, \
     }
 enum { BUILDS = 2 /* without and with POWERS */, BUILDS_BACK = 1 };
 static const plan_method        quantise_method = METHOD("quantise/quantise.ptx", BUILDS);

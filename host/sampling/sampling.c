@@ -115,14 +115,11 @@ static const uint16_t       corners[] = {0, 1};
 static const plan_method    sampling_method = {
        .file = "sampling/sampling.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(sampling_arguments),
+       PLAN_ARGUMENTS(fields, sampling_arguments),
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

@@ -86,16 +86,13 @@ static const uint16_t       corners[] = {0};
 static const plan_method    vector_add = {
        .file = "vector/add.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(vector_arguments),
+       PLAN_ARGUMENTS(fields, vector_arguments),
        .layout_bytes = sizeof(ptxpack_tiled_copy),
        .derive = derive,
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------ */

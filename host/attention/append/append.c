@@ -129,17 +129,14 @@ static const uint16_t       corners[] = {1, 4, 5}; /* without rotary embedding t
 static const plan_method    append_method = {
        .file = "kv_cache/append.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(append_arguments),
+       PLAN_ARGUMENTS(fields, append_arguments),
        .layout_bytes = sizeof(append_layout),
        .derive = derive,
        .refusal = refusal,
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

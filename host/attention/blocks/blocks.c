@@ -127,17 +127,14 @@ static const uint16_t       corners[] = {0, 1};
 static const plan_method    blocks_method = {
        .file = "attention/blocks/make.ptx",
        .ordered = true,
-       .fields = fields,
-       .field_count = sizeof fields / sizeof fields[0],
-       .argument_bytes = sizeof(blocks_arguments),
+       PLAN_ARGUMENTS(fields, blocks_arguments),
        .layout_bytes = sizeof(blocks_layout),
        .derive = derive,
        .refusal = refusal,
        .symbols = symbols,
        .fill = fill,
        .address = address,
-       .corners = corners,
-       .corner_count = sizeof corners / sizeof corners[0],
+       PLAN_CORNERS(corners),
 };
 
 /* ---- the operation ------------------------------------------------------------------------------------ */
