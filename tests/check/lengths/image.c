@@ -259,6 +259,16 @@ static void make_steep(const ptxpack_attention_desc *d, int tensor, int64_t row,
         ptxpack_set_element(d->dtype, elements, c, 1e30f * ptxpack_element(d->dtype, elements, c));
 }
 
+/* Scores of these blocks of K are eight times as large: larger than those before by more than references bear. */
+static void raise_scales(void *elements, size_t columns)
+{
+    enum { BLOCK = 32 /* elements with one scale, which comes first */ };
+    for (size_t c = 0; c < columns; c += BLOCK) {
+        uint8_t *scale = (uint8_t *)elements + ptxpack_dtype_span(PTXPACK_Q8_0, c);
+        ptxpack_set_element(PTXPACK_F16, scale, 0, 8 * ptxpack_element(PTXPACK_F16, scale, 0));
+    }
+}
+
 enum { BEYOND_F16 = 40 /* powers of two */ };
 
 /* Descales that make of codes normal numbers, times 1/2 to 2. */
@@ -285,6 +295,8 @@ static void fill_rows(lengths_image *image, random_state *random, int tensor, in
             void *elements = image->host[tensor] + CHECK_GUARD +
                              ptxpack_dtype_span(type, lengths_image_element(image, tensor, i, row, head));
             random_normal(random, type, elements, (size_t)attention_columns(d, tensor));
+            if (type == PTXPACK_Q8_0 && tensor == TENSOR_K && i % 2 != 0 && row > s.keys / 2)
+                raise_scales(elements, (size_t)d->head_dim);
             const int beyond = tensor != TENSOR_Q ? 0 : steep && bytes ? BEYOND_F16 : image->beyond_f16;
             for (size_t c = 0; c < (size_t)d->head_dim && beyond != 0; c++)
                 ptxpack_set_element(type, elements, c,
