@@ -194,6 +194,12 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     int32_t          block_limit = g->varlen ? 1 << 27 : INT32_MAX / 2;
     int32_t          key_limit = (g->varlen ? ATTENTION_NO_LIMIT : INT32_MAX) - 4096;
     attention_ranges s = count_blocks(d, g, row);
+    const int64_t    warps = ptxpack_variant_parameter(row, "WARPS", 1);
+    if (s.fixed && s.part % warps != 0) {
+        snprintf(line, PLAN_LINE, "split_rows %d: %lld blocks of keys are no multiple of its %lld warps",
+                 (int)attention_split_rows(d), (long long)s.part, (long long)warps);
+        return line;
+    }
     if (d->seqlen_kv > key_limit) {
         snprintf(line, PLAN_LINE, "takes up to %d keys; seqlen_kv is %d", (int)key_limit, (int)d->seqlen_kv);
         return line;
