@@ -102,13 +102,17 @@ static bool splits_tiles(const attention_ranges *s)
 }
 
 /* ---- cost ------------------------------------------------------------------------------------------- */
-/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; besides, where two
- * blocks share an SM; to merge the warps and write O, for each tile of a range; to merge a tile's parts, and for
+/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; to merge a tile's parts, and for
  * each part. */
-enum { START_CLOCKS = 8500, START_OF_TWO = 1500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
+enum { START_CLOCKS = 8500, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
 enum { MANY_KEYS = 16 /* for each query row */ };
-/* Two blocks on an SM hide each other's merges, where each tile is merged once. */
-static const double speed_of_two = 1.01;
+/* Clocks besides where several blocks share an SM; to merge the warps and write O, for each tile of a range; the speed of two blocks,
+ * which hide each other's merges where each tile is merged once, and of more.  Blocks of q8_0 have two stages only, which run empty
+ * where a tile ends (2026-11-30). */
+typedef struct sharing {
+    double several, tile, speed_of_two, speed_of_more;
+} sharing;
+static const sharing of_elements = {1500, 700, 1.01, 1.01}, of_slots = {0, 3000, 1.03, 1.01};
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
  * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
 static const double cached = 0.65, cached_together = 0.05;
@@ -125,13 +129,16 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
         return block * (double)s.row_tiles;
     if (s.row_tiles > 1 && s.end - s.first_key < MANY_KEYS * s.rows)
         return DBL_MAX; /* not meant for these: the tiles of other kernels have work enough */
-    double       resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
-    double       speed = resident > 1 && !splits_tiles(&s) ? speed_of_two : 1;
-    double       clocks = START_CLOCKS + (resident > 1 ? START_OF_TWO : 0);
-    const double share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
+    double         resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
+    const sharing *shared = ptxpack_variant_parameter(row, "KV_SLOT", 0) != 0 ? &of_slots : &of_elements;
+    double         speed = resident == 1 || splits_tiles(&s) ? 1
+                           : resident > 2                    ? shared->speed_of_more
+                                                             : shared->speed_of_two;
+    double         clocks = START_CLOCKS + (resident > 1 ? shared->several : 0);
+    const double   share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
     clocks += (double)s.range * resident * block / (m.bytes * speed) *
               (share + (1 - share) / (double)s.row_tiles);
-    clocks += TILE_CLOCKS * (double)divide_up(s.range, s.tile_blocks) / resident;
+    clocks += shared->tile * (double)divide_up(s.range, s.tile_blocks) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
     if (ptxpack_variant_parameter(row, "CP_ASYNC", 0) == 0) /* a guess: a warp waits for what it loads */
@@ -194,12 +201,6 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     int32_t          block_limit = g->varlen ? 1 << 27 : INT32_MAX / 2;
     int32_t          key_limit = (g->varlen ? ATTENTION_NO_LIMIT : INT32_MAX) - 4096;
     attention_ranges s = count_blocks(d, g, row);
-    const int64_t    warps = ptxpack_variant_parameter(row, "WARPS", 1);
-    if (s.fixed && s.part % warps != 0) {
-        snprintf(line, PLAN_LINE, "split_rows %d: %lld blocks of keys are no multiple of its %lld warps",
-                 (int)attention_split_rows(d), (long long)s.part, (long long)warps);
-        return line;
-    }
     if (d->seqlen_kv > key_limit) {
         snprintf(line, PLAN_LINE, "takes up to %d keys; seqlen_kv is %d", (int)key_limit, (int)d->seqlen_kv);
         return line;
