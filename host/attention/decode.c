@@ -102,17 +102,17 @@ static bool splits_tiles(const attention_ranges *s)
 }
 
 /* ---- cost ------------------------------------------------------------------------------------------- */
-/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; to merge a tile's parts, and for
- * each part. */
-enum { START_CLOCKS = 8500, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
+/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; to merge the warps and write O of a range's
+ * last tile; to merge a tile's parts, and for each part. */
+enum { START_CLOCKS = 8500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
 enum { MANY_KEYS = 16 /* for each query row */ };
-/* Clocks besides where several blocks share an SM; to merge the warps and write O, for each tile of a range; the speed of two blocks,
+/* Clocks besides where several blocks share an SM; for a tile of a range that is not the last one; the speed of two blocks,
  * which hide each other's merges where each tile is merged once, and of more.  Blocks of q8_0 have two stages only, which run empty
  * where a tile ends (2026-11-30). */
 typedef struct sharing {
     double several, tile, speed_of_two, speed_of_more;
 } sharing;
-static const sharing of_elements = {1500, 700, 1.01, 1.01}, of_slots = {0, 3000, 1.03, 1.01};
+static const sharing of_elements = {1500, TILE_CLOCKS, 1.01, 1.01}, of_slots = {1000, 3000, 1.03, 1.01};
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
  * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
 static const double cached = 0.65, cached_together = 0.05;
@@ -138,7 +138,7 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     const double   share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
     clocks += (double)s.range * resident * block / (m.bytes * speed) *
               (share + (1 - share) / (double)s.row_tiles);
-    clocks += shared->tile * (double)divide_up(s.range, s.tile_blocks) / resident;
+    clocks += (TILE_CLOCKS + shared->tile * (double)(divide_up(s.range, s.tile_blocks) - 1)) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
     if (ptxpack_variant_parameter(row, "CP_ASYNC", 0) == 0) /* a guess: a warp waits for what it loads */
