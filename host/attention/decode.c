@@ -102,17 +102,16 @@ static bool splits_tiles(const attention_ranges *s)
 }
 
 /* ---- cost ------------------------------------------------------------------------------------------- */
-/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; to merge the warps and write O of a range's
- * last tile; to merge a tile's parts, and for each part. */
-enum { START_CLOCKS = 8500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
+/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; besides, where several blocks share an
+ * SM; to merge the warps and write O of a range's last tile; to merge a tile's parts, and for each part. */
+enum { START_CLOCKS = 8500, SEVERAL_CLOCKS = 1500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
 enum { MANY_KEYS = 16 /* for each query row */ };
-/* Clocks besides where several blocks share an SM; for a tile of a range that is not the last one; the speed of two blocks,
- * which hide each other's merges where each tile is merged once, and of more.  Blocks of q8_0 have two stages only, which run empty
- * where a tile ends (2026-11-30). */
+/* Clocks for a tile of a range that is not the last one; the speed of two blocks that share an SM, and of more.  They hide each other's
+ * merges, where each tile is merged once; with blocks of q8_0, whose two stages run empty where a tile ends, all waits (2026-11-30). */
 typedef struct sharing {
-    double several, tile, speed_of_two, speed_of_more;
+    double tile, speed_of_two, speed_of_more;
 } sharing;
-static const sharing of_elements = {1500, TILE_CLOCKS, 1.01, 1.01}, of_slots = {1000, 3000, 1.03, 1.01};
+static const sharing of_elements = {TILE_CLOCKS, 1.01, 1.01}, of_slots = {3000, 1.03, 1.01};
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
  * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
 static const double cached = 0.65, cached_together = 0.05;
@@ -130,11 +129,11 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     if (s.row_tiles > 1 && s.end - s.first_key < MANY_KEYS * s.rows)
         return DBL_MAX; /* not meant for these: the tiles of other kernels have work enough */
     double         resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
-    const sharing *shared = ptxpack_variant_parameter(row, "KV_SLOT", 0) != 0 ? &of_slots : &of_elements;
-    double         speed = resident == 1 || splits_tiles(&s) ? 1
-                           : resident > 2                    ? shared->speed_of_more
-                                                             : shared->speed_of_two;
-    double         clocks = START_CLOCKS + (resident > 1 ? shared->several : 0);
+    const bool     slots = ptxpack_variant_parameter(row, "KV_SLOT", 0) != 0;
+    const sharing *shared = slots ? &of_slots : &of_elements;
+    const bool     alone = resident == 1 || (splits_tiles(&s) && !slots);
+    double         speed = alone ? 1 : resident > 2 ? shared->speed_of_more : shared->speed_of_two;
+    double         clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
     const double   share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
     clocks += (double)s.range * resident * block / (m.bytes * speed) *
               (share + (1 - share) / (double)s.row_tiles);
