@@ -20,6 +20,9 @@ ptxpack_status ptxpack_kernel_load_source(ptxpack *handle, const ptxpack_kernel_
                                           ptxpack_kernel **out);
 ptxpack_status ptxpack_kernel_expand_source(ptxpack *handle, const ptxpack_kernel_source *source,
                                             ptxpack_expansion **out);
+/* ptxpack_kernel_compile of such a source, for what the compiler says about it. */
+ptxpack_status ptxpack_kernel_compile_source(ptxpack *handle, const ptxpack_kernel_source *source,
+                                             ptxpack_kernel_info *info);
 
 /* PTXPACK_OK if this process opened the handle, otherwise PTXPACK_E_FORKED with a detail line. */
 ptxpack_status ptxpack_check_process(const ptxpack *handle);

@@ -262,11 +262,9 @@ static void end(struct ptxpack_build *b)
 
 /* Make the machine code of a row, b->code.  End the build, also after a failure. */
 static ptxpack_status compile_row(struct ptxpack_build *b, struct request *q, ptxpack *h,
-                                  const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                                  ptxpack_kernel_info *info)
+                                  const ptxpack_kernel_source *source, ptxpack_kernel_info *info)
 {
-    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
-    ptxpack_status              status = begin(b, h, &to_compile, q, &source);
+    ptxpack_status status = begin(b, h, &to_compile, q, source);
     if (status == PTXPACK_OK)
         status = ptxpack_build_code(b, false);
     if (status != PTXPACK_OK)
@@ -280,9 +278,10 @@ static ptxpack_status compile_row(struct ptxpack_build *b, struct request *q, pt
 ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                    size_t count, ptxpack_kernel_info *info, const struct ptxpack_code **code)
 {
-    struct ptxpack_build b;
-    struct request       q;
-    ptxpack_status       status = compile_row(&b, &q, h, v, symbols, count, info);
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    struct ptxpack_build        b;
+    struct request              q;
+    ptxpack_status              status = compile_row(&b, &q, h, &source, info);
     *code = status == PTXPACK_OK ? ptxpack_build_take_code(&b) : NULL;
     end(&b);
     return status;
@@ -297,10 +296,21 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
         return PTXPACK_MISSING(h, "variant");
     if (symbols == NULL && count > 0)
         return PTXPACK_MISSING(h, "symbols");
+    const ptxpack_kernel_source source = {.variant = v, .symbols = symbols, .symbol_count = count};
+    struct ptxpack_build        b;
+    struct request              q;
+    ptxpack_status              status = compile_row(&b, &q, h, &source, info);
+    status = ptxpack_build_copy(&b, status, cubin, bytes);
+    end(&b);
+    return status;
+}
+
+ptxpack_status ptxpack_kernel_compile_source(ptxpack *h, const ptxpack_kernel_source *source,
+                                             ptxpack_kernel_info *info)
+{
     struct ptxpack_build b;
     struct request       q;
-    ptxpack_status       status = compile_row(&b, &q, h, v, symbols, count, info);
-    status = ptxpack_build_copy(&b, status, cubin, bytes);
+    ptxpack_status       status = compile_row(&b, &q, h, source, info);
     end(&b);
     return status;
 }

@@ -82,20 +82,27 @@ static int register_budget(const ptxpack_variant *row)
     return budget < 255 ? budget : 255;
 }
 
+const char *plan_cannot_compile(const plan *p)
+{
+    return p->settings->no_compile                    ? "--no-compile"
+           : ptxpack_device(p->handle)->caps.isa == 0 ? ptxpack_device(p->handle)->route
+                                                      : NULL;
+}
+
 static void report_registers(plan *p, const plan_costs *costs)
 {
-    report                  *r = &p->out;
-    ptxpack_kernel_info      info;
-    const ptxpack_resources *c = &info.resources;
-    const char              *reason = NULL;
-    if (p->settings->no_compile)
-        reason = "--no-compile";
-    else if (costs->symbol_count == 0)
+    report                     *r = &p->out;
+    ptxpack_kernel_info         info;
+    const ptxpack_resources    *c = &info.resources;
+    const ptxpack_kernel_source source = {.variant = p->row,
+                                          .symbols = costs->symbols,
+                                          .symbol_count = costs->symbol_count,
+                                          .texts = costs->texts,
+                                          .text_count = costs->text_count};
+    const char                 *reason = plan_cannot_compile(p);
+    if (reason == NULL && costs->symbol_count == 0)
         reason = ptxpack_detail(NULL);
-    else if (ptxpack_device(p->handle)->caps.isa == 0)
-        reason = ptxpack_device(p->handle)->route;
-    else if (ptxpack_kernel_compile(p->handle, p->row, costs->symbols, costs->symbol_count, &info, NULL,
-                                    NULL) != PTXPACK_OK)
+    if (reason == NULL && ptxpack_kernel_compile_source(p->handle, &source, &info) != PTXPACK_OK)
         reason = ptxpack_detail(p->handle);
     report_int(r, costs->rates ? "register_budget" : ".register_budget", register_budget(p->row));
     if (reason == NULL) {
@@ -297,6 +304,7 @@ static int make_plan(const plan_operation *operation, const plan_settings *s)
     int  status = report_of(operation, s, &p);
     report_free(&p.out);
     ptxpack_close(p.handle);
+    attention_translated_free(&p.translated);
     attention_problem_free(&p.attention);
     return status;
 }

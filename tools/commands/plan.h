@@ -1,6 +1,7 @@
 /* plan.h - what the parts of `ptxpack plan` share: a plan that is being made, and its report. */
 #ifndef PTXPACK_PLAN_H
 #define PTXPACK_PLAN_H
+#include "host/attention/inspect.h"
 #include "host/ptxpack.h"
 #include "tools/command.h"
 #include "tools/problem/attention_problem.h"
@@ -23,7 +24,9 @@ typedef struct plan {
     const plan_settings   *settings;
     ptxpack               *handle;
     ptxpack_device_caps    caps;
-    attention_problem      attention; /* only the operation's own of these two is used */
+    attention_problem      attention;  /* only the operation's own of these two is used */
+    attention_translated   translated; /* hooks of CUDA C++ as macros, which `attention` refers to */
+    int                    spilled[PLAN_CANDIDATES]; /* bytes, of kernels that gave way to the next one */
     gemm_problem           gemm;
     const ptxpack_variant *row;
     report                 out;
@@ -59,8 +62,12 @@ typedef struct plan_costs {
     ptxpack_dtype         dtype;
     const ptxpack_symbol *symbols;
     size_t                symbol_count; /* 0: the reason is in ptxpack_detail(NULL) */
-    bool                  rates;        /* JSON has the budget of registers and the rates of the machine */
+    ptxpack_named_text    texts[PLAN_TEXTS];
+    size_t                text_count;
+    bool                  rates; /* JSON has the budget of registers and the rates of the machine */
 } plan_costs;
+/* Why there is nothing to ask the compiler for: NULL, or the reason. */
+const char *plan_cannot_compile(const plan *p);
 /* Reports the registers as the compiler counts them, and the roofline. */
 void plan_report_costs(plan *p, const plan_costs *costs);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host/attention/inspect.h"
+#include "tools/problem/hooks/blocks.h"
 #include "plan.h"
 
 static size_t options(plan_settings *s, option *rows)
@@ -11,6 +12,9 @@ static size_t options(plan_settings *s, option *rows)
     const option own[] = {
         ATTENTION_OPTIONS(&s->attention, "2", "2048", "16"),
         {"dtype", OPTION_TEXT, &s->attention.dtype, "f16|bf16|e4m3  (default f16)"},
+        {"score-mod", OPTION_TEXT, &s->attention.hooks.mod[HOOK_SCORE], SCORE_MOD_OPTION_HELP},
+        {"mask-mod", OPTION_TEXT, &s->attention.hooks.mod[HOOK_MASK], MASK_MOD_OPTION_HELP},
+        {"blocks", OPTION_INT, &s->attention.blocks, BLOCKS_OPTION_HELP},
     };
     memcpy(rows, own, sizeof own);
     return sizeof own / sizeof own[0];
@@ -40,12 +44,17 @@ static double fastest(const plan_survey *survey)
 static const char *verdict(const plan *p, const plan_survey *survey, const plan_candidate *c,
                            char line[PLAN_LINE])
 {
+    const int spilled = p->spilled[c - survey->candidate];
     if (c->refused)
         return plan_row_refusal(&attention_op, p->handle, &p->caps, &p->attention.desc, c->row, line);
-    return c->row == p->row && p->settings->variant != NULL ? "named by --variant"
-           : c->row != survey->chosen                       ? ""
-           : c->cost <= fastest(survey) * 1.0001            ? "the fastest by the model"
-                                                            : "about as fast as any, and first in the table";
+    if (spilled > 0)
+        snprintf(line, PLAN_LINE, "with the hooks it spills %d bytes", spilled);
+    return spilled > 0                                        ? line
+           : c->row == p->row && p->settings->variant != NULL ? "named by --variant"
+           : c->row == p->row && c->row != survey->chosen     ? "the next one"
+           : c->row != survey->chosen                         ? ""
+           : c->cost <= fastest(survey) * 1.0001              ? "the fastest by the model"
+                                                              : "about as fast as any, and first in the table";
 }
 
 static void report_candidates(plan *p, const plan_survey *survey)
@@ -96,6 +105,53 @@ static int check_row(const plan *p)
     return COMMAND_OK;
 }
 
+/* Texts of CUDA C++ become macros. */
+static int take_hooks(plan *p)
+{
+    ptxpack_attention_desc whole;
+    char                   line[PLAN_LINE];
+    if (attention_take_desc(p->handle, &p->attention.desc, &whole, &p->translated) != PTXPACK_OK)
+        return command_fail("plan", "%s", ptxpack_detail(p->handle));
+    p->attention.desc = whole;
+    if (ptxpack_attention_resolve(&whole, &p->attention.geometry, line) != PTXPACK_OK)
+        return command_fail("plan", "%s", line);
+    return COMMAND_OK;
+}
+
+/* The row of a kernel with hooks is the best one that spills nothing with them, as ptxpack_attention_plan_create takes it. */
+static int choose_without_spills(plan *p, const plan_survey *survey)
+{
+    const ptxpack_attention_desc *d = &p->attention.desc;
+    plan_survey                   left = *survey;
+    plan_problem                  problem;
+    ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
+    ptxpack_named_text            texts[PLAN_TEXTS];
+    ptxpack_kernel_source         source = {.symbols = symbols, .texts = texts};
+    char                          line[PLAN_LINE];
+    source.text_count = attention_op.texts(d, texts);
+    if (source.text_count == 0 || plan_cannot_compile(p) != NULL)
+        return COMMAND_OK;
+    if (plan_resolve(&attention_op, p->handle, &p->caps, d, &p->attention.geometry, &problem, line) !=
+        PTXPACK_OK)
+        return command_fail("plan", "%s", line);
+    while ((source.variant = plan_next_row(&problem, &left)) != NULL) {
+        ptxpack_kernel_info info;
+        size_t              at = 0;
+        source.symbol_count = plan_symbols(&problem, source.variant, symbols);
+        if (source.symbol_count == 0)
+            return command_fail("plan", "%s", ptxpack_detail(NULL));
+        if (ptxpack_kernel_compile_source(p->handle, &source, &info) != PTXPACK_OK)
+            return command_fail("plan", "%s", ptxpack_detail(p->handle));
+        p->row = source.variant;
+        if (info.resources.spill_store_bytes <= 0 && info.resources.spill_load_bytes <= 0)
+            return COMMAND_OK;
+        while (survey->candidate[at].row != source.variant)
+            at++;
+        p->spilled[at] = info.resources.spill_store_bytes;
+    }
+    return command_fail("plan", "with the hooks every kernel spills registers");
+}
+
 static int choose(plan *p, plan_survey *survey)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
@@ -105,7 +161,7 @@ static int choose(plan *p, plan_survey *survey)
         return (p->row = plan_named_row(p, "attention")) != NULL ? check_row(p) : COMMAND_USAGE;
     if (plan_row_of(&attention_op, p->handle, &p->caps, d, &p->row) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(p->handle));
-    return COMMAND_OK;
+    return choose_without_spills(p, survey);
 }
 
 /* ---- the report ------------------------------------------------------------------------------------- */
@@ -128,16 +184,24 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
         report_line(&p->out, "lengths    up to {seqlen_q} and {seqlen_kv}, read on the device at each launch; "
                              "figures are of the longest");
     }
+    if (d->score_mod != NULL || d->mask_mod != NULL) {
+        report_text(&p->out, "hooks", "%s%s%s", d->score_mod != NULL ? "score_mod" : "",
+                    d->score_mod != NULL && d->mask_mod != NULL ? ", " : "",
+                    d->mask_mod != NULL ? "mask_mod" : "");
+        report_line(&p->out, "hooks      {hooks}");
+    }
     plan_report_target(p);
     method->tiles(p, layout);
     report_candidates(p, survey);
     method->layouts(p, layout);
-    plan_report_costs(p, &(plan_costs){.flops = ptxpack_attention_flops(d),
-                                       .bytes = ptxpack_attention_bytes(d),
-                                       .dtype = d->dtype,
-                                       .symbols = symbols,
-                                       .symbol_count = plan_row_symbols(p->row, d, symbols),
-                                       .rates = true});
+    plan_costs costs = {.flops = ptxpack_attention_flops(d),
+                        .bytes = ptxpack_attention_bytes(d),
+                        .dtype = d->dtype,
+                        .symbols = symbols,
+                        .symbol_count = plan_row_symbols(p->row, d, symbols),
+                        .rates = true};
+    costs.text_count = attention_op.texts(d, costs.texts);
+    plan_report_costs(p, &costs);
 }
 
 static int report_plan(plan *p)
@@ -145,7 +209,9 @@ static int report_plan(plan *p)
     plan_survey survey;
     const void *layout;
     void       *own = NULL;
-    int         status = choose(p, &survey);
+    int         status = take_hooks(p);
+    if (status == COMMAND_OK)
+        status = choose(p, &survey);
     if (status != COMMAND_OK)
         return status;
     const plan_method *taken = plan_method_of(p->row);

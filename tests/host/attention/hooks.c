@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "host/attention/inspect.h"
+#include "tests/fake/spilling_kernels.h"
 
 static const char score[] = ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n add.f32 \\s, \\s, \\cf;\n.endm\n";
 static const char mask[] =
@@ -158,18 +159,11 @@ static const ptxpack_attention_desc big = {.size = sizeof big,
                                            .heads_kv = 4,
                                            .head_dim = 128};
 
-/* Kernels whose entry spills, with a hook, if the row's tile has more than `most` scores. */
 static void write_kernel(const char *name, const char *tile, int most)
 {
-    char text[512], path[64];
+    char text[SPILLING_KERNEL], path[64];
     snprintf(path, sizeof path, "ptx/attention/%s.ptx", name);
-    snprintf(text, sizeof text,
-             ".version \\[ISA/10].\\[ISA%%10]\n.target sm_\\[ARCH]\n"
-             ".if HOOK_SCORE\n.include \"score_mod\"\n.endif\n"
-             ".if HOOK_MASK\n.include \"mask_mod\"\n.endif\n"
-             ".if HOOK_SCORE\n SCORE_MOD 1, 2, 3, 4, 5, 6, 7, 8\n.if %s > %d\nspills attention_%s 12\n"
-             ".endif\n.endif\n",
-             tile, most, name);
+    spilling_kernel(text, name, tile, most);
     mkdir(below("ptx/attention"), 0700);
     write_text(below(path), text);
 }
