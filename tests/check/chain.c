@@ -319,7 +319,7 @@ static void run_chain(check *c, const ptxpack_variant *attention, const ptxpack_
     char  name[128];
     t.heads = c->brief && t.dim >= 128 ? 1 : HEADS; /* products of them take a quarter of the time */
     t.width = t.heads * t.dim;
-    snprintf(name, sizeof name, "chain %s %s %s", ptxpack_dtype_name(dtype), attention->id, gemm->id);
+    snprintf(name, sizeof name, "chain %s %s %s", attention->id, gemm->id, ptxpack_dtype_name(dtype));
     if (atomic_load(&c->broken) || !check_wanted(c, name) ||
         !(check_row_wanted(c, attention) || check_row_wanted(c, gemm)))
         return;

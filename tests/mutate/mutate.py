@@ -74,7 +74,7 @@ ROWS_GROUPS = [(80, 'groups_', 'gemm groups e4m3-' + case, '') for case in ('blo
 CHAIN_OF_ROWS = [(90, '', 'test emu-rows-gemm_rows', '')]
 WAITS = [(90, '', 'test emu-rows-waits', '')]
 EARLY = [(90, '', 'test emu-rows-attention_early', ''), (90, 'attention_decode_sm90_d64_8x8', 'kvcache', '')]
-CHAIN = [(90, '', 'chain f16 attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain bf16 attention_wgmma_sm90_fp8', '')]
+CHAIN = [(90, '', 'chain attention_wgmma_sm90_d64_192x128', ''), (90, '', 'chain attention_wgmma_sm90_fp8', '')]
 ARRIVE = [(90, 'attention_wgmma_sm90_d64', 'arrivals f16 d64', ''), (90, '', 'test host-parallel-arrive', '')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
