@@ -54,6 +54,8 @@ bool check_case_runs(const check *c, const char *name, bool quick)
 
 void check_record(check *c, const char *name, const char *what)
 {
+    if (c->end_ms != 0 && now_ms() > c->end_ms)
+        atomic_store(&c->broken, true);
     if (what == NULL) {
         atomic_fetch_add(&c->passed, 1);
         return;

@@ -16,12 +16,13 @@ typedef struct check {
     pthread_mutex_t gpu_lock; /* one case at a time on the GPU; references run at the same time */
     pthread_mutex_t print_lock;
     atomic_int      passed, failed;
-    atomic_bool     broken; /* the GPU no longer answers: stop */
+    atomic_bool     broken; /* the GPU no longer answers, or the time is over: stop */
     /* options */
     bool        quick, list, quiet;
     bool        brief;  /* on the emulated driver: only sizes that take it seconds */
     bool        half;   /* there, in a quick run: half of the cases of lengths; other runs have all of them */
     bool        first;  /* stop at the first failure */
+    double      end_ms; /* of now_ms: stop then; 0: never */
     const char *filter; /* substring of a case's name; NULL: all */
     const char *row;    /* substring of the id of a row of kernels.def; NULL: all */
     int32_t     oldest; /* rows of earlier architectures are not run */

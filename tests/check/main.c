@@ -38,7 +38,8 @@ static int run_all(check *c)
         check_far_gemm(c);
     }
     int passed = atomic_load(&c->passed), failed = atomic_load(&c->failed);
-    printf("%d passed, %d failed, %.1f s\n", passed, failed, (now_ms() - started) * 1e-3);
+    printf("%d passed, %d failed, %.1f s%s\n", passed, failed, (now_ms() - started) * 1e-3,
+           c->end_ms != 0 && now_ms() > c->end_ms ? "; the time is over, and other cases were not run" : "");
     if (passed + failed == 0 && !c->list)
         return command_fail("check", "no case was run");
     return failed == 0 ? COMMAND_OK : COMMAND_FAILED;
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
     check        c = {.threads = verify_threads()};
     const char  *ptx_dir = "ptx", *choice = NULL;
     char         word[] = "check";
-    int64_t      threads = c.threads, seed = -1;
+    int64_t      threads = c.threads, seed = -1, seconds = 0;
     bool         self_test = false, full = false, newest = false;
     const option rows[] = {
         {"quick", OPTION_FLAG, &c.quick, "a few cases of each kind"},
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
         {"newest", OPTION_FLAG, &newest,
          "only rows of kernels.def for the newest architecture that the device has rows of"},
         {"first", OPTION_FLAG, &c.first, "stop at the first failure"},
+        {"seconds", OPTION_INT, &seconds, "N  begin no more cases after so long (default 0: all are run)"},
         {"list", OPTION_FLAG, &c.list, "print the names and run nothing"},
         {"threads", OPTION_INT, &threads, "N  for the references (default: one per processor)"},
         {"seed", OPTION_INT, &seed, "N  of all random input"},
@@ -76,6 +78,9 @@ int main(int argc, char **argv)
     if (threads < 1 || threads > 256)
         return command_fail("check", "--threads: %lld is not between 1 and 256", (long long)threads),
                COMMAND_USAGE;
+    if (seconds < 0 || seconds > 1000000)
+        return command_fail("check", "--seconds: %lld is not between 0 and 1000000", (long long)seconds),
+               COMMAND_USAGE;
     c.threads = (int)threads;
     c.seed = seed >= 0 ? (uint64_t)seed : random_seed();
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -93,6 +98,7 @@ int main(int argc, char **argv)
     c.brief = c.gpu.emulated && !full;
     c.half = c.brief && c.quick && !self_test;
     c.oldest = newest ? check_newest(&c) : 0;
+    c.end_ms = seconds > 0 ? now_ms() + 1e3 * (double)seconds : 0;
     status = self_test ? check_self_test(&c, ptx_dir) : run_all(&c);
     device_close(&c.gpu);
     return command_end(status);

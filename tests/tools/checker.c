@@ -13,10 +13,12 @@
 
 enum { SEED = 20240607 };
 
+static double end_ms; /* of check.end_ms in the next runs */
+
 /* Runs the cases with `filter` on kernels broken in `how`; counts passed and failed runs. */
 static void run(const char *how, const char *filter, int *passed, int *failed)
 {
-    check c = {.quiet = true, .filter = filter, .threads = 2, .seed = SEED};
+    check c = {.quiet = true, .filter = filter, .threads = 2, .seed = SEED, .end_ms = end_ms};
     setenv("MOCK_BREAK", how, 1);
     pthread_mutex_init(&c.gpu_lock, NULL);
     pthread_mutex_init(&c.print_lock, NULL);
@@ -26,10 +28,22 @@ static void run(const char *how, const char *filter, int *passed, int *failed)
     check_attention(&c);
     check_far(&c);
     check_far_gemm(&c);
-    assert_false(atomic_load(&c.broken));
+    assert_int_equal(atomic_load(&c.broken), end_ms != 0);
     device_close(&c.gpu);
     *passed = atomic_load(&c.passed);
     *failed = atomic_load(&c.failed);
+}
+
+static void no_case_begins_when_the_time_is_over(void **state)
+{
+    (void)state;
+    int all, some, failed;
+    run("", "gemm bf16 rr 129x65x33", &all, &failed);
+    end_ms = 1;
+    run("", "gemm bf16 rr 129x65x33", &some, &failed);
+    end_ms = 0;
+    assert_in_range(some, 1, all - 1);
+    assert_int_equal(failed, 0);
 }
 
 static void right_kernels_pass(void **state)
@@ -135,6 +149,7 @@ static void the_self_test_fits_the_kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_case_begins_when_the_time_is_over),
         cmocka_unit_test(right_kernels_pass),
         cmocka_unit_test(every_break_is_noticed),
         cmocka_unit_test(far_tensors_are_reached),
