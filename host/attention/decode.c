@@ -112,6 +112,9 @@ typedef struct sharing {
     double tile, speed_of_two, speed_of_more;
 } sharing;
 static const sharing of_elements = {TILE_CLOCKS, 1.01, 1.01}, of_slots = {3000, 1.03, 1.01};
+/* Blocks of q8_0 want so many threads of an SM; the speed with fewer, a guess for four warps (two: 0.46). */
+enum { EIGHT_WARPS = 256 };
+static const double speed_of_few = 0.8;
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
  * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
 static const double cached = 0.65, cached_together = 0.05;
@@ -133,8 +136,10 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     const sharing *shared = slots ? &of_slots : &of_elements;
     const bool     alone = resident == 1 || (splits_tiles(&s) && !slots);
     double         speed = alone ? 1 : resident > 2 ? shared->speed_of_more : shared->speed_of_two;
-    double         clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
-    const double   share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
+    if (slots && (int)resident * row->threads < EIGHT_WARPS)
+        speed *= speed_of_few;
+    double       clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
+    const double share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
     clocks += (double)s.range * resident * block / (m.bytes * speed) *
               (share + (1 - share) / (double)s.row_tiles);
     clocks += (TILE_CLOCKS + shared->tile * (double)(divide_up(s.range, s.tile_blocks) - 1)) / resident;

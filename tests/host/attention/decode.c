@@ -130,6 +130,24 @@ static const plan_method *method_for(const ptxpack *handle, const ptxpack_attent
     return plan_method_of(row);
 }
 
+/* Caches of every type have a kernel for decoding, one that copies asynchronously: what is fast on one GPU may not fit another one. */
+static void check_caches(const ptxpack *handle, const char *arch)
+{
+    static const ptxpack_dtype types[] = {PTXPACK_E4M3, PTXPACK_INT8, PTXPACK_Q8_0};
+    for (int i = 0; i < 3 * 3 * 2 * 2; i++) {
+        ptxpack_attention_desc d = problem(8, 1, 64, i % 2 == 0 ? 8 : 4, 8192);
+        const ptxpack_variant *row;
+        d.dtype = i / 2 % 2 == 0 ? PTXPACK_F16 : PTXPACK_BF16;
+        d.head_dim = 64 << i / 4 % 3;
+        d.kv_dtype = types[i / 12];
+        if (plan_row_of(&attention_op, handle, NULL, &d, &row) != PTXPACK_OK)
+            fail_msg("%s: %s", arch, ptxpack_detail(handle));
+        if (plan_method_of(row) != &attention_decode || row->arch < 80)
+            fail_msg("%s, %s, k and v of %s, head_dim %d, %d key heads: %s", arch, ptxpack_dtype_name(d.dtype),
+                     ptxpack_dtype_name(d.kv_dtype), (int)d.head_dim, (int)d.heads_kv, row->id);
+    }
+}
+
 static void few_rows_are_taken(void **state)
 {
     (void)state;
@@ -147,6 +165,7 @@ static void few_rows_are_taken(void **state)
         assert_ptr_equal(method_for(handle, &tiles), &attention_decode);
         assert_ptr_not_equal(method_for(handle, &short_keys), &attention_decode);
         assert_ptr_not_equal(method_for(handle, &many), &attention_decode);
+        check_caches(handle, archs[i]);
         for (int32_t dim = 8; dim <= 256; dim += 8) { /* the smallest HEAD_DIM that suffices */
             const ptxpack_variant *row;
             one.head_dim = dim;
