@@ -107,13 +107,15 @@ static bool splits_tiles(const attention_ranges *s)
 enum { START_CLOCKS = 8500, SEVERAL_CLOCKS = 1500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
 enum { MANY_KEYS = 16 /* for each query row */ };
 /* Clocks for a tile of a range that is not the last one; the speed of two blocks that share an SM, and of more.  They hide each other's
- * merges, where each tile is merged once; with blocks of q8_0, whose two stages run empty where a tile ends, all waits (2026-11-30). */
+ * merges, where each tile is merged once; with blocks of q8_0, whose two stages run empty where a tile ends, each hides all of
+ * the other's waits (2026-11-30). */
 typedef struct sharing {
     double tile, speed_of_two, speed_of_more;
 } sharing;
 static const sharing of_elements = {TILE_CLOCKS, 1.01, 1.01}, of_slots = {3000, 1.03, 1.01};
-/* Blocks of q8_0 want so many threads of an SM; the speed with fewer, a guess for four warps (two: 0.46). */
-enum { EIGHT_WARPS = 256 };
+/* Blocks of q8_0 are as fast as they can be with so many threads an SM; the speed with fewer, a guess for four warps (two warps
+ * of sm_80 had 0.46 on the H200). */
+enum { FULL_SPEED_THREADS = 256 };
 static const double speed_of_few = 0.8;
 /* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
  * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
@@ -136,7 +138,7 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     const sharing *shared = slots ? &of_slots : &of_elements;
     const bool     alone = resident == 1 || (splits_tiles(&s) && !slots);
     double         speed = alone ? 1 : resident > 2 ? shared->speed_of_more : shared->speed_of_two;
-    if (slots && (int)resident * row->threads < EIGHT_WARPS)
+    if (slots && (int)resident * row->threads < FULL_SPEED_THREADS)
         speed *= speed_of_few;
     double       clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
     const double share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;

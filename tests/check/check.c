@@ -54,8 +54,10 @@ bool check_case_runs(const check *c, const char *name, bool quick)
 
 void check_record(check *c, const char *name, const char *what)
 {
-    if (c->end_ms != 0 && now_ms() > c->end_ms)
+    if (c->end_ms != 0 && now_ms() > c->end_ms) {
+        atomic_store(&c->over, true);
         atomic_store(&c->broken, true);
+    }
     if (what == NULL) {
         atomic_fetch_add(&c->passed, 1);
         return;
@@ -71,7 +73,8 @@ void check_record(check *c, const char *name, const char *what)
 
 void check_broken(check *c, const char *name, const char *line)
 {
-    if (!atomic_exchange(&c->broken, true)) /* other threads would only repeat the line */
+    atomic_store(&c->broken, true);
+    if (!atomic_exchange(&c->dead, true)) /* other threads would only repeat the line */
         check_record(c, name, line);
 }
 

@@ -16,7 +16,8 @@ typedef struct check {
     pthread_mutex_t gpu_lock; /* one case at a time on the GPU; references run at the same time */
     pthread_mutex_t print_lock;
     atomic_int      passed, failed;
-    atomic_bool     broken; /* the GPU no longer answers, or the time is over: stop */
+    atomic_bool     broken; /* stop: the GPU no longer answers (dead), or the time is over */
+    atomic_bool     dead, over;
     /* options */
     bool        quick, list, quiet;
     bool        brief;  /* on the emulated driver: only sizes that take it seconds */

@@ -39,7 +39,7 @@ static int run_all(check *c)
     }
     int passed = atomic_load(&c->passed), failed = atomic_load(&c->failed);
     printf("%d passed, %d failed, %.1f s%s\n", passed, failed, (now_ms() - started) * 1e-3,
-           c->end_ms != 0 && now_ms() > c->end_ms ? "; the time is over, and other cases were not run" : "");
+           atomic_load(&c->over) ? "; the time is over: there may be more cases" : "");
     if (passed + failed == 0 && !c->list)
         return command_fail("check", "no case was run");
     return failed == 0 ? COMMAND_OK : COMMAND_FAILED;
@@ -78,6 +78,8 @@ int main(int argc, char **argv)
     if (threads < 1 || threads > 256)
         return command_fail("check", "--threads: %lld is not between 1 and 256", (long long)threads),
                COMMAND_USAGE;
+    if (self_test && seconds > 0)
+        return command_fail("check", "--seconds does not go with --self-test"), COMMAND_USAGE;
     if (seconds < 0 || seconds > 1000000)
         return command_fail("check", "--seconds: %lld is not between 0 and 1000000", (long long)seconds),
                COMMAND_USAGE;

@@ -94,12 +94,43 @@ static void a_row_that_spills_gives_way(void **state)
     assert_null(strstr(output, "\nhooks "));
 }
 
+static void a_row_behind_others_is_listed_when_it_is_taken(void **state)
+{
+    (void)state;
+    write_pack(0, 128 * 32);
+    assert_int_equal(plan(""), 0);
+    assert_non_null(strstr(output, "\nvariant    attention_mma_sm80_d128_128x32: "));
+    assert_why("attention_mma_sm80_d128_128x48", "  with the hooks it spills 12 bytes");
+    assert_why("attention_mma_sm80_d128_128x32", "  the next one");
+}
+
+/* Heads are packed, and keys cut into parts, as the device wants it: what is judged and what is reported is one build. */
+static void the_build_that_is_judged_is_reported(void **state)
+{
+    static const char options[] =
+        "--dtype bf16 --seqlen-q 64 --seqlen-kv 16384 --heads-q 32 --heads-kv 8 --causal";
+    char text[SPILLING_KERNEL];
+    (void)state;
+    write_pack(1 << 20, 1 << 20);
+    spilling_kernel(text, "wgmma", "1 - PACKED_HEADS", 0);
+    write_file("ptx/attention/wgmma.ptx", text);
+    assert_int_equal(plan(options), 0);
+    assert_null(strstr(output, "spills 12 bytes"));
+    spilling_kernel(text, "wgmma", "PACKED_HEADS", 0);
+    write_file("ptx/attention/wgmma.ptx", text);
+    assert_int_equal(plan(options), 0);
+    assert_non_null(strstr(output, "spills 12 bytes"));
+}
+
 static void a_plan_without_a_kernel_is_refused(void **state)
 {
     (void)state;
     write_pack(0, 0);
     assert_int_equal(plan(""), 1);
-    assert_string_equal(errors, "ptxpack plan: with the hooks every kernel spills registers\n");
+    assert_string_equal(
+        errors,
+        "ptxpack plan: with this hook every kernel spills registers; attention_wgmma_sm90_d128_128x128, the "
+        "fastest of them, 12 bytes a thread\n");
     assert_string_equal(output, "");
 }
 
@@ -121,6 +152,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_taken_if_it_spills_nothing),
         cmocka_unit_test(a_row_that_spills_gives_way),
+        cmocka_unit_test(a_row_behind_others_is_listed_when_it_is_taken),
+        cmocka_unit_test(the_build_that_is_judged_is_reported),
         cmocka_unit_test(a_plan_without_a_kernel_is_refused),
         cmocka_unit_test(bad_texts_are_one_line),
     };

@@ -24,10 +24,10 @@ typedef struct plan {
     const plan_settings   *settings;
     ptxpack               *handle;
     ptxpack_device_caps    caps;
-    attention_problem      attention;  /* only the operation's own of these two is used */
+    attention_problem      attention; /* only the operation's own of these two is used */
+    gemm_problem           gemm;
     attention_translated   translated; /* hooks of CUDA C++ as macros, which `attention` refers to */
     int                    spilled[PLAN_CANDIDATES]; /* bytes, of kernels that gave way to the next one */
-    gemm_problem           gemm;
     const ptxpack_variant *row;
     report                 out;
 } plan;

@@ -23,12 +23,12 @@ static size_t options(plan_settings *s, option *rows)
 static int describe(plan *p) { return attention_problem_describe(&p->settings->attention, &p->attention); }
 
 /* ---- the choice ------------------------------------------------------------------------------------- */
-/* Whether a row is listed: it could be taken, or it is refused although its architecture fits. */
-static bool is_listed(const plan *p, const plan_candidate *c)
+/* Whether a row is listed: it could be taken, or was, or it is refused although its architecture fits. */
+static bool is_listed(const plan *p, const plan_survey *survey, const plan_candidate *c)
 {
     bool near = (c->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? c->row->arch == p->caps.arch
                                                                      : c->row->arch <= p->caps.arch;
-    return c->refused ? near : !c->behind;
+    return c->refused ? near : !c->behind || c->row == p->row || p->spilled[c - survey->candidate] > 0;
 }
 
 static double fastest(const plan_survey *survey)
@@ -66,15 +66,16 @@ static void report_candidates(plan *p, const plan_survey *survey)
     report_open(r, "candidates", '[');
     for (size_t i = 0; i < survey->count; i++) {
         const plan_candidate *c = &survey->candidate[i];
-        if (!is_listed(p, c))
+        if (!is_listed(p, survey, c))
             continue;
         const char *why = verdict(p, survey, c, line);
         report_open(r, NULL, '{');
         report_text(r, "id", "%s", c->row->id);
-        if (!c->refused)
+        if (!c->refused && !c->behind)
             report_real(r, "estimated_us", c->cost);
         report_text(r, "why", "%s", why);
         report_line(r, c->refused     ? "  {id:-37s}      no  {why}"
+                       : c->behind    ? "  {id:-37s}          {why}"
                        : *why != '\0' ? "  {id:-37s} {estimated_us:7.4g}  {why}"
                                       : "  {id:-37s} {estimated_us:7.4g}");
         report_close(r);
@@ -105,63 +106,67 @@ static int check_row(const plan *p)
     return COMMAND_OK;
 }
 
-/* Texts of CUDA C++ become macros. */
-static int take_hooks(plan *p)
+/* Texts of CUDA C++ become macros; *problem refers to what they are part of. */
+static int take_hooks(plan *p, plan_problem *problem)
 {
     ptxpack_attention_desc whole;
     char                   line[PLAN_LINE];
     if (attention_take_desc(p->handle, &p->attention.desc, &whole, &p->translated) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(p->handle));
     p->attention.desc = whole;
-    if (ptxpack_attention_resolve(&whole, &p->attention.geometry, line) != PTXPACK_OK)
-        return command_fail("plan", "%s", line);
+    if (plan_resolve(&attention_op, p->handle, &p->caps, &p->attention.desc, &p->attention.geometry, problem,
+                     line) != PTXPACK_OK)
+        return command_fail("plan", "%s", line), COMMAND_USAGE;
     return COMMAND_OK;
 }
 
+static int larger(int a, int b) { return a > b ? a : b; }
+
 /* The row of a kernel with hooks is the best one that spills nothing with them, as ptxpack_attention_plan_create takes it. */
-static int choose_without_spills(plan *p, const plan_survey *survey)
+static int choose_without_spills(plan *p, const plan_problem *problem, const plan_survey *survey)
 {
-    const ptxpack_attention_desc *d = &p->attention.desc;
-    plan_survey                   left = *survey;
-    plan_problem                  problem;
-    ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
-    ptxpack_named_text            texts[PLAN_TEXTS];
-    ptxpack_kernel_source         source = {.symbols = symbols, .texts = texts};
-    char                          line[PLAN_LINE];
-    source.text_count = attention_op.texts(d, texts);
+    plan_survey           left = *survey;
+    ptxpack_symbol        symbols[PTXPACK_INSTANCE_SYMBOLS];
+    ptxpack_named_text    texts[PLAN_TEXTS];
+    ptxpack_kernel_source source = {.symbols = symbols, .texts = texts};
+    int                   bytes = 0;
+    source.text_count = attention_op.texts(problem->desc, texts);
     if (source.text_count == 0 || plan_cannot_compile(p) != NULL)
         return COMMAND_OK;
-    if (plan_resolve(&attention_op, p->handle, &p->caps, d, &p->attention.geometry, &problem, line) !=
-        PTXPACK_OK)
-        return command_fail("plan", "%s", line);
-    while ((source.variant = plan_next_row(&problem, &left)) != NULL) {
+    while ((source.variant = plan_next_row(problem, &left)) != NULL) {
         ptxpack_kernel_info info;
         size_t              at = 0;
-        source.symbol_count = plan_symbols(&problem, source.variant, symbols);
+        source.symbol_count = plan_symbols(problem, source.variant, symbols);
         if (source.symbol_count == 0)
             return command_fail("plan", "%s", ptxpack_detail(NULL));
-        if (ptxpack_kernel_compile_source(p->handle, &source, &info) != PTXPACK_OK)
-            return command_fail("plan", "%s", ptxpack_detail(p->handle));
-        p->row = source.variant;
-        if (info.resources.spill_store_bytes <= 0 && info.resources.spill_load_bytes <= 0)
+        ptxpack_status status = ptxpack_kernel_compile_source(p->handle, &source, &info);
+        if (status == PTXPACK_E_NO_JIT) /* only the driver itself compiles */
             return COMMAND_OK;
+        if (status != PTXPACK_OK)
+            return command_fail("plan", "%s", ptxpack_detail(p->handle));
+        const int spilled = larger(info.resources.spill_store_bytes, info.resources.spill_load_bytes);
+        if (spilled <= 0) {
+            p->row = source.variant;
+            return COMMAND_OK;
+        }
         while (survey->candidate[at].row != source.variant)
             at++;
-        p->spilled[at] = info.resources.spill_store_bytes;
+        p->spilled[at] = spilled;
+        bytes = source.variant == p->row ? spilled : bytes;
     }
-    return command_fail("plan", "with the hooks every kernel spills registers");
+    return command_fail(
+        "plan", "with this hook every kernel spills registers; %s, the fastest of them, %d bytes a thread",
+        p->row->id, bytes);
 }
 
-static int choose(plan *p, plan_survey *survey)
+static int choose(plan *p, const plan_problem *problem, plan_survey *survey)
 {
-    const ptxpack_attention_desc *d = &p->attention.desc;
-    if (plan_survey_of(&attention_op, p->handle, &p->caps, d, survey) != PTXPACK_OK)
-        return command_fail("plan", "%s", ptxpack_detail(p->handle)), COMMAND_USAGE;
+    plan_survey_rows(problem, survey);
     if (p->settings->variant != NULL)
         return (p->row = plan_named_row(p, "attention")) != NULL ? check_row(p) : COMMAND_USAGE;
-    if (plan_row_of(&attention_op, p->handle, &p->caps, d, &p->row) != PTXPACK_OK)
+    if (plan_choose(problem, &p->row) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(p->handle));
-    return choose_without_spills(p, survey);
+    return choose_without_spills(p, problem, survey);
 }
 
 /* ---- the report ------------------------------------------------------------------------------------- */
@@ -172,7 +177,8 @@ int64_t plan_attention_tiles(const plan *p, int64_t group)
     return (d->seqlen_q + queries - 1) / queries * d->batch * (d->heads_q / group);
 }
 
-static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *method, const void *layout)
+static void fill_report(plan *p, const plan_problem *problem, const plan_survey *survey,
+                        const plan_kernel *method, const void *layout)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
     ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
@@ -198,7 +204,7 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
                         .bytes = ptxpack_attention_bytes(d),
                         .dtype = d->dtype,
                         .symbols = symbols,
-                        .symbol_count = plan_row_symbols(p->row, d, symbols),
+                        .symbol_count = plan_symbols(problem, p->row, symbols),
                         .rates = true};
     costs.text_count = attention_op.texts(d, costs.texts);
     plan_report_costs(p, &costs);
@@ -206,12 +212,13 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
 
 static int report_plan(plan *p)
 {
-    plan_survey survey;
-    const void *layout;
-    void       *own = NULL;
-    int         status = take_hooks(p);
+    plan_problem problem;
+    plan_survey  survey;
+    const void  *layout;
+    void        *own = NULL;
+    int          status = take_hooks(p, &problem);
     if (status == COMMAND_OK)
-        status = choose(p, &survey);
+        status = choose(p, &problem, &survey);
     if (status != COMMAND_OK)
         return status;
     const plan_method *taken = plan_method_of(p->row);
@@ -219,7 +226,7 @@ static int report_plan(plan *p)
                                 : taken == &attention_decode ? &plan_attention_decode
                                                              : &plan_attention_mma;
     if (plan_layout(p->row, &layout, &own) == PTXPACK_OK)
-        fill_report(p, &survey, method, layout);
+        fill_report(p, &problem, &survey, method, layout);
     else
         status = command_fail("plan", "%s", ptxpack_detail(NULL));
     free(own);
