@@ -37,11 +37,15 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const ptxpack_norm_desc *d = (const ptxpack_norm_desc *)problem->desc;
-    (void)row;
-    if ((int64_t)d->rows * d->heads <= INT32_MAX)
+    const int                most = (int)(ptxpack_variant_parameter(row, "ELEMENTS", 0) *
+                           ptxpack_variant_parameter(row, "PIECES", 0) * row->threads);
+    if (d->columns > most)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes up to %d columns, not %d", most, (int)d->columns);
+    else if ((int64_t)d->rows * d->heads > INT32_MAX)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "counts rows %d times heads %d only up to %d", (int)d->rows,
+                    (int)d->heads, INT32_MAX);
+    else
         return NULL;
-    plan_refuse(line, PTXPACK_E_UNSUPPORTED, "counts rows %d times heads %d only up to %d", (int)d->rows,
-                (int)d->heads, INT32_MAX);
     return line;
 }
 
