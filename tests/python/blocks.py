@@ -14,8 +14,8 @@ class Blocks(unittest.TestCase):
         whole = ptxpack.attention(*problem.arrays, causal=True)
         lists = ptxpack.attention_blocks(None, batch, heads, rows, keys, causal=True)
         self.assertEqual((lists.kv_indices.shape, lists.BLOCK_SIZE), ((batch, heads, 1, 1), (128, 128)))
-        self.assertEqual(values_of(lists.kv_num_blocks), [1] * (batch * heads))
-        self.assertEqual(values_of(lists.full_kv_num_blocks), [0] * (batch * heads))
+        self.assertEqual(values_of(lists.kv_num_blocks), [0] * (batch * heads))
+        self.assertEqual(values_of(lists.full_kv_num_blocks), [1] * (batch * heads))  # no mask_mod, but causal=True
         for given in (lists, lists[:4]):
             o = ptxpack.attention(*problem.arrays, causal=True, block_mask=given)
             self.assertEqual(values_of(o), values_of(whole))

@@ -10,6 +10,7 @@ typedef struct list_place {
 } list_place;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* What the pairs of a block of rows and block `key_block` of keys are: one of ATTENTION_BLOCK_*. */
 static int kind_of(const ptxpack_attention_desc *d, const attention_geometry *g,
@@ -22,11 +23,11 @@ static int kind_of(const ptxpack_attention_desc *d, const attention_geometry *g,
     for (int64_t row = (int64_t)p->block * l->rows; row < row_end && !(any && !all); row++) {
         int64_t first, end;
         blocks_keys(d, g, row, &first, &end);
-        for (int64_t key = (int64_t)key_block * l->keys; key < key_end; key++) {
-            const bool kept = key >= first && key < end &&
-                              (d->mask_mod == NULL ||
-                               hooks->mask(hooks->context, p->batch, p->head,
-                                           (int32_t)(row + d->seqlen_kv - d->seqlen_q), (int32_t)key) != 0);
+        end = smaller(end, key_end);
+        for (int64_t key = larger(first, (int64_t)key_block * l->keys); key < end; key++) {
+            const bool kept = d->mask_mod == NULL ||
+                              hooks->mask(hooks->context, p->batch, p->head,
+                                          (int32_t)(row + d->seqlen_kv - d->seqlen_q), (int32_t)key) != 0;
             any = any || kept;
             all = all && kept;
         }

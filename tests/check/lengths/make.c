@@ -27,6 +27,8 @@ static const struct make_case {
     {"mixed rows", 2, 23, 40, 3, 1, 8, true, true, PTXPACK_MASK_NONE, 0, 0, 0, 1, true},
     {"one key of a block", 1, 200, 329, 1, 128, 128, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
      -1, true},
+    {"window in documents", 1, 100, 300, 1, 1, 32, false, false, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 5, 0, 0, 3,
+     true},
     {"top-left", 1, 100, 300, 2, 128, 64, false, true, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, -1, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], LISTS = 4, SLOPES = LISTS, DOCUMENTS, REGIONS };

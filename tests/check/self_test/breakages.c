@@ -240,7 +240,7 @@ static const breakage breakages[] = {
      "made blocks"},
     {"blocks of keys are not in order", "attention/blocks/make.ptx", "and.b32 %x, %found\\full, %lower;",
      "mov.b32 %x, 0;", "made blocks"},
-    {"keys behind the last one are pairs", "attention/blocks/make.ptx", "or.pred %kept, %kept, %valid;", "",
+    {"what the mask masks counts as a pair", "attention/blocks/make.ptx", "or.pred %kept, %kept, %valid;", "",
      "made blocks"},
     {"hooks see the first query head of a key head alone", "attention/hooks/decode.ptx",
      "mad.lo.u32 %hook_head\\h, %x, %head, %y;", "mul.lo.u32 %hook_head\\h, %x, %head;",

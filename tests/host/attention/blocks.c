@@ -188,6 +188,43 @@ static void made_lists_change_nothing(void **state)
     }
 }
 
+/* A full block has all pairs that the mask leaves, and the hook is not asked; a hook that masks one of these makes it a block of
+ * the other list.  Rows 0 to 7 of keys 0 to 7 in groups of four: (0, 0) and (1, 1) have the diagonal, (1, 0) nothing. */
+static void what_the_mask_masks_does_not_count(void **state)
+{
+    (void)state;
+    enum { SIDE = 8, BLOCKS = 2 };
+    int32_t count[BLOCKS], full_count[BLOCKS], list[BLOCKS * BLOCKS], full[BLOCKS * BLOCKS];
+    const ptxpack_attention_hooks hooks = {.mask = is_same_group};
+    ptxpack_attention_desc        d = {.size = sizeof d,
+                                       .dtype = PTXPACK_F16,
+                                       .batch = 1,
+                                       .seqlen_q = SIDE,
+                                       .seqlen_kv = SIDE,
+                                       .heads_q = 1,
+                                       .heads_kv = 1,
+                                       .head_dim = DIM,
+                                       .mask = PTXPACK_MASK_CAUSAL_TOP_LEFT,
+                                       .mask_mod = every_other,
+                                       .block_rows = 4,
+                                       .block_keys = 4};
+    assert_int_equal(ptxpack_attention_blocks_reference(&d, &hooks, count, full_count, list, full), PTXPACK_OK);
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_int_equal(count[i], 0);
+        assert_int_equal(full_count[i], 1);
+        assert_int_equal(full[i * BLOCKS], i);
+    }
+    d.block_keys = SIDE; /* the one block of keys: rows 4 to 7 see keys that the hook masks */
+    assert_int_equal(ptxpack_attention_blocks_reference(&d, &hooks, count, full_count, list, full), PTXPACK_OK);
+    assert_int_equal(full_count[0], 1);
+    assert_int_equal(count[1], 1);
+    assert_int_equal(full_count[1], 0);
+    d.mask_mod = NULL;
+    assert_int_equal(ptxpack_attention_blocks_reference(&d, NULL, count, full_count, list, full), PTXPACK_OK);
+    assert_int_equal(count[0] + count[1], 0);
+    assert_int_equal(full_count[0] + full_count[1], BLOCKS);
+}
+
 /* No keys; only a full block, whose hook is not asked; and a block that the hook leaves nothing of. */
 static void lists_mask_and_full_blocks_have_no_hook(void **state)
 {
@@ -235,6 +272,7 @@ int main(void)
         cmocka_unit_test(rows_take_what_their_tiles_divide),
         cmocka_unit_test(full_lists_are_there_together),
         cmocka_unit_test(made_lists_change_nothing),
+        cmocka_unit_test(what_the_mask_masks_does_not_count),
         cmocka_unit_test(lists_mask_and_full_blocks_have_no_hook),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

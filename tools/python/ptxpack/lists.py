@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 class BlockLists(NamedTuple):
-    """Which blocks of keys each block of rows sees, as FlexAttention's BlockMask has it: for each of them how many blocks are
-    seen in part and which, s32 [batch or 1, heads or 1, row blocks] and [.., key blocks]; and the same of those seen in full."""
+    """Which blocks of keys each block of rows sees, as FlexAttention's BlockMask has it: for each of them how many blocks a mask_mod
+    leaves in part and which, s32 [batch or 1, heads or 1, row blocks] and [.., key blocks]; and the same of those in which it
+    leaves all that causal= and window_size= do, which are no part of it here."""
     kv_num_blocks: Any
     kv_indices: Any
     full_kv_num_blocks: Any
