@@ -4,7 +4,8 @@
  *            the next one.  The floor are the bytes that a step must read, its weights and the K and V of all sequences, at the
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
- *            layers alone, one after another in a graph (rounds.h): for as long as the model, so that clocks fall as they do there
+ *            layers alone, one after another in a graph (rounds.h): for as many prompts on end as the model has, so that clocks
+ *            fall as they do there (an H200 at its limit of power is 4 % faster in the first of them than in the fourth)
  * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
  *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
  * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone
@@ -227,7 +228,7 @@ static timing serve_random(bench *b, int slots, int chunk, int count, int prompt
 }
 
 /* ---- the floors -------------------------------------------------------------------------------------------- */
-/* The reduction is case 0; case 1 has the products of all layers for one prompt, and their attention. */
+/* The reduction is case 0; case 1 has the products of all layers and their attention, for each repeat of a prompt. */
 typedef struct parts {
     bench                  *b;
     bench_rounds            timing;
@@ -352,18 +353,24 @@ static void enqueue_attention(const parts *p)
     try_pack(&p->b->model.device, ptxpack_attention_launch(p->attention, &at, p->b->gpu->stream));
 }
 
-static bool enqueue(void *context, size_t index)
+static void enqueue_layers(const parts *p)
 {
-    parts *p = (parts *)context;
-    if (index == 0)
-        return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
-                                   p->b->work->roof_bytes);
     for (int layer = 0; layer < p->b->config.layers; layer++) {
         enqueue_product(p, 0, layer);
         enqueue_attention(p);
         for (size_t i = 1; i < PRODUCTS; i++)
             enqueue_product(p, i, layer);
     }
+}
+
+static bool enqueue(void *context, size_t index)
+{
+    parts *p = (parts *)context;
+    if (index == 0)
+        return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
+                                   p->b->work->roof_bytes);
+    for (int i = 0; i < p->b->work->repeats; i++)
+        enqueue_layers(p);
     return true;
 }
 
@@ -386,7 +393,8 @@ static bool make_inputs(parts *p, int tokens)
 /* Times the reduction, and for `tokens` above 0 the parts of all layers: into ms of each. */
 static bool time_parts(bench *b, int tokens, double ms[2])
 {
-    parts p = {.b = b};
+    parts     p = {.b = b};
+    const int launches_of[] = {1, b->work->repeats};
     if (tokens > 0) {
         open_products(&p, tokens);
         make_starts(&p, tokens);
@@ -396,7 +404,7 @@ static bool time_parts(bench *b, int tokens, double ms[2])
                               .count = tokens > 0 ? 2 : 1,
                               .rounds = b->settings->rounds,
                               .seed = (uint64_t)b->settings->seed,
-                              .launches = 1,
+                              .launches_of = launches_of,
                               .rest_us = REST_US,
                               .enqueue = enqueue,
                               .context = &p};
