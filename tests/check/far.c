@@ -160,7 +160,7 @@ static bool row_suits(const check *c, const far_layout *layout, const ptxpack_va
                                           .heads_kv = HEADS,
                                           .head_dim = DIM};
     char                         why[PLAN_LINE];
-    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
+    return check_row_wanted(c, row) && ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
            plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, &plain, row,
                             why) == NULL;
 }

@@ -181,17 +181,26 @@ static void run_row(check *c, far_problem *p, const ptxpack_variant *row, const 
     ptxpack_gemm_plan_free(plan);
 }
 
+static bool is_wanted(const check *c, const ptxpack_variant *row)
+{
+    return strcmp(row->op, "gemm") == 0 && check_row_wanted(c, row);
+}
+
 static void run_layout(check *c, const struct far_layout *layout)
 {
-    size_t                 count;
+    size_t                 count, first = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     far_problem            p;
     char                   full[160], why[PLAN_LINE];
+    while (first < count && !is_wanted(c, &rows[first]))
+        first++;
+    if (first == count)
+        return;
     if (!make_problem(c, layout, &p)) {
         check_broken(c, layout->name, "no memory");
     } else if (place(c, &p)) {
-        for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
-            if (strcmp(rows[i].op, "gemm") != 0 ||
+        for (size_t i = first; i < count && !atomic_load(&c->broken); i++) {
+            if (!is_wanted(c, &rows[i]) ||
                 plan_row_refusal(&gemm_op, c->gpu.handle, NULL, &p.far, &rows[i], why) != NULL)
                 continue;
             snprintf(full, sizeof full, "%s %s", layout->name, rows[i].id);
