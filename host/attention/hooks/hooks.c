@@ -188,6 +188,11 @@ static bool read_line(reader *r, const char *at, const char *end)
         return refuse(r, "begins no instruction", (word){at, 1});
     if (name.at[0] == '.')
         return read_directive(r, name, at, end);
+    if (is_word(name, "AUX_LOAD")) { /* its first word is a type, the second one what is loaded */
+        skip_blanks(&at, end);
+        take_word(&at, end, "");
+        return read_operands(r, at, end, true);
+    }
     if (is_word(name, "AUX") || begins(name, own_name))
         return read_operands(r, at, end, false);
     return read_instruction(r, name, at, end);

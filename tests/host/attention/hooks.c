@@ -30,6 +30,7 @@ static void parts_are_found(void **state)
         ".macro MASK_MOD_ROW r, b, h, q\n"
         " .reg .b64 %my_at;\n"
         " AUX %my_at, 7\n"
+        " AUX_LOAD s32, %my_b, 7, \\q\n"
         " { ld.global.nc.b32 %my_a\\r, [%my_at+4]; mov.b32 %my_b, \\q; }\n"
         " setp.lt.s32 %my_p, \\q, MY_LIMIT;\n"
         " @!%my_p add.s32 %my_b, %my_b, 1;\n"
@@ -81,6 +82,11 @@ static void what_might_harm_is_refused_with_its_line(void **state)
         {".reg .f32 %x;", "line 2: %x is a register of the kernel"},
         {"add.s32 \\q, \\q, 1;", "line 2: \\q must not be changed"},
         {"add.s32 \\kv, \\kv, 1;", "line 2: \\kv must not be changed"},
+        {"AUX_LOAD s32, \\kv, 0, 0", "line 2: \\kv must not be changed"},
+        {"AUX_LOAD s32, %k_at, 0, 0", "line 2: %k_at is a register of the kernel"},
+        {"AUX_LOAD s32, %my_a, 0, %row", "line 2: %row is a register of the kernel"},
+        {"AUX_LOAD", NULL},
+        {"AUX_LOADS s32, %my_a, 0, 0", "line 2: AUX_LOADS is not an instruction"},
         {".shared .b32 mine;", "line 2: .shared is not a directive"},
         {".include \"secret\"", "line 2: .include is not a directive"},
         {".entry other ()", "line 2: .entry is not a directive"},

@@ -21,13 +21,12 @@ bool attention_hooks_upload(device *gpu, const attention_hook_files *files, uint
 static const char before[] = ".version \\[ISA/10].\\[ISA%10]\n"
                              ".target sm_\\[ARCH]\n"
                              ".address_size 64\n"
-                             ".macro AUX address, i\n"
-                             "        ld.param.u64 \\address, [aux+\\[8*(\\i)]];\n"
-                             ".endm\n";
+                             ".set ARG_AUX, 0\n"
+                             ".include \"attention/hooks/arrays.ptx\"\n";
 static const char after[] =
     "\n.visible .entry hook_row (.param .u64 scores, .param .u32 batch, .param .u32 head, .param .u32 "
     "position,\n"
-    "                          .param .u32 first, .param .u32 count, .param .align 8 .b8 aux[64])\n"
+    "                          .param .u32 first, .param .u32 count, .param .align 8 .b8 arg[64])\n"
     "{\n"
     "        .reg .b32 %b, %h, %q, %kv, %x, %y;\n"
     "        .reg .b64 %at;\n"
@@ -57,6 +56,7 @@ static const char after[] =
     "        add.u32 %kv, %kv, %x;\n"
     " .if HOOK_SCORE & 16\n"
     "        mov.f32 %one, 0f3F800000;\n"
+    "        mov.f32 %unit, %one;\n"
     "        {\n"
     "        SCORE_MOD_UNIT %one, %unit\n"
     "        }\n"
