@@ -196,11 +196,10 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
     return best;
 }
 
-/* Where tiles of 256 columns keep most SMs busy, wgmma is faster above 16 rows.  With fewer columns it is, too, by itself, unless k is long and
- * few tiles of 64 columns have all of it: with 32 rows of 4096 x 4096 it reads 2762 GB/s on an H200, and this kernel 2350; of 20 products of 20
- * to 32 rows it was faster in all 14 that have such k, by 3 to 20 %, and in one of the others, by 1 %.  But where B may be read before the
- * kernel before has ended, these blocks, which share it evenly, hide more of it: a decoder's step of 32 sequences takes 6.22 ms with them, and
- * 6.68 with wgmma. */
+/* Above 16 rows wgmma is faster by itself, unless k is long, few tiles of 64 columns have all of it, or tiles of 256 columns keep most SMs
+ * busy: with 32 rows of 6144 x 4096 it reads 3374 GB/s on an H200, and this kernel 3134, of 57344 x 8192 4189 and 4285.  Where B may be read
+ * before the kernel before has ended, these blocks, which share it evenly, hide more of it: they are taken, but for those many columns,
+ * which have been timed in a decoder's step with wgmma alone. */
 static size_t yields(const plan_problem *problem)
 {
     enum { FEW = 16, COLUMNS = 256, LOW_COLUMNS = 64, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
@@ -208,7 +207,8 @@ static size_t yields(const plan_problem *problem)
     const int64_t            sms = sms_of(problem);
     const bool               wide = divided_up(d->n, COLUMNS) >= sms * 3 / 4;
     const bool               short_k = d->k <= 2 * (int64_t)d->n && divided_up(d->n, LOW_COLUMNS) >= sms / 5;
-    return d->m > FEW && (wide || (short_k && (d->launch & PTXPACK_LAUNCH_CONSTANT_B) == 0)) ? RANKS : 0;
+    const bool               early = (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+    return d->m > FEW && (early ? wide : short_k && !wide) ? RANKS : 0;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)

@@ -38,9 +38,10 @@ static const struct size {
     {100, 40, 0, 2, true},        {260, 264, 40, 3, true},     {147, 304, 203, 2, true},
     {1, 304, 200, 1, true},       {9, 48, 4136, 1, true},      {30, 72, 2200, 1, true},
     {64, 80, 1096, 1, true},      {5, 208, 2112, 1, true},     {13, 72, 1088, 1, true},
-    {27, 104, 2240, 1, true},     {1, 80, 2112, 1, true},      {4, 208, 1088, 1, true},
-    {6, 272, 1152, 1, true},      {14, 72, 2176, 1, true},     {29, 208, 1152, 1, true},
-    {7, 32, 6208, 1, true},       {1, 208, 3200, 1, true},     {3, 72, 1152, 1, true},
+    {27, 104, 2240, 1, true},     {22, 112, 2240, 1, true},    {1, 80, 2112, 1, true},
+    {4, 208, 1088, 1, true},      {6, 272, 1152, 1, true},     {14, 72, 2176, 1, true},
+    {29, 208, 1152, 1, true},     {7, 32, 6208, 1, true},      {1, 208, 3200, 1, true},
+    {3, 72, 1152, 1, true},
 };
 
 static const gemm_epilogue epilogues[] = {
@@ -56,8 +57,8 @@ static const gemm_epilogue epilogues[] = {
 enum {
     SIZES = sizeof sizes / sizeof sizes[0],
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
-    B_ALONE_SIZES = SIZES - 6,    /* from here on: for few rows of 16 bits, and a B of e4m3 or a norm */
-    FEW_ROWS = B_ALONE_SIZES - 9, /* from here on: for the kernels of few rows */
+    B_ALONE_SIZES = SIZES - 6,     /* from here on: for few rows of 16 bits, and a B of e4m3 or a norm */
+    FEW_ROWS = B_ALONE_SIZES - 10, /* from here on: for the kernels of few rows */
     DTYPES = sizeof dtypes / sizeof dtypes[0],
     OPERANDS = sizeof operands / sizeof operands[0],
     ORDERS = 4,

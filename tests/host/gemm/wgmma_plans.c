@@ -88,7 +88,7 @@ static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, u
         assert_string_equal(row->id, id);
 }
 
-/* By itself, of 17 to 32 rows, unless k is long or there are few columns; while B is read before, only where there are very many columns. */
+/* By itself, of 17 to 32 rows, unless k is long or there are few columns or very many; while B is read before, only where there are these. */
 static void launches_decide_about_few_rows(void **state)
 {
     (void)state;
@@ -99,6 +99,8 @@ static void launches_decide_about_few_rows(void **state)
     expect_row(handle, 16, 4096, 4096, 0, "gemm_rows_tma");
     expect_row(handle, 32, 4096, 8256, 0, "gemm_rows_tma");
     expect_row(handle, 32, 1600, 1600, 0, "gemm_rows_tma");
+    expect_row(handle, 32, 28672, 4096, 0, "gemm_rows_tma");
+    expect_row(handle, 24, 4096, 14336, 0, "gemm_rows_tma_sm90_24x32");
     expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
     expect_row(handle, 32, 28672, 4096, constant, "gemm_wgmma");
     ptxpack_close(handle);
