@@ -39,11 +39,11 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const ptxpack_norm_desc *d = (const ptxpack_norm_desc *)problem->desc;
     const int                most = (int)(ptxpack_variant_parameter(row, "ELEMENTS", 0) *
                            ptxpack_variant_parameter(row, "PIECES", 0) * row->threads);
-    if (d->columns > most)
-        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes up to %d columns, not %d", most, (int)d->columns);
-    else if ((int64_t)d->rows * d->heads > INT32_MAX)
+    if ((int64_t)d->rows * d->heads > INT32_MAX) /* of every row: it comes first, so that it is what is told */
         plan_refuse(line, PTXPACK_E_UNSUPPORTED, "counts rows %d times heads %d only up to %d", (int)d->rows,
                     (int)d->heads, INT32_MAX);
+    else if (d->columns > most)
+        plan_refuse(line, PTXPACK_E_UNSUPPORTED, "takes up to %d columns, not %d", most, (int)d->columns);
     else
         return NULL;
     return line;

@@ -4,10 +4,11 @@
  * mask leaves a mask_mod, if there is one, keeps those for which it says so.  A block of keys of which
  *     no pair is kept                    is in no list,
  *     all are kept that the mask leaves  is in full_list, for which an attention does not evaluate mask_mod, and
- *     others are kept                    is in block_list,
+ *     some of these are kept             is in block_list,
  * in ascending order; rows and keys behind the last one do not count.  block_count and full_count say how many there are; the
- * rest of a list is not written.  These are the arrays that ptxpack_attention_launch wants for the same descriptor.  (In
- * FlexAttention's BlockMask the mask is a part of mask_mod: its full blocks are seen as a whole.)
+ * rest of a list is not written.  These are the arrays that ptxpack_attention_launch wants for the same descriptor: with a mask that
+ * leaves more pairs they would be wrong, as mask_mod was not asked about these.  (In FlexAttention's BlockMask the mask is a part of
+ * mask_mod: its full blocks are seen as a whole.)
  *
  * Descriptor  That of the attention: batch, heads_q, seqlen_q, seqlen_kv, mask, window, chunk, mask_mod and the fields from
  *             block_rows on matter, the others are checked alone.  Where block_batch is 0 the lists are those of sequence 0,

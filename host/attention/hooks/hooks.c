@@ -169,6 +169,25 @@ static bool read_instruction(reader *r, word name, const char *at, const char *e
     return read_operands(r, at, end, true);
 }
 
+/* AUX_LOAD type, d, ..: what follows is one word after another, so that \d is the one that is written. */
+static bool read_load(reader *r, const char *at, const char *end)
+{
+    static const char *const types[] = {"f32", "s32", "u32", "b32", "s16", "u16", "s8", "u8"};
+    skip_blanks(&at, end);
+    const word type = take_word(&at, end, "");
+    if (type.size == 0)
+        return refuse(r, "is not followed by a type", (word){"AUX_LOAD", 8});
+    if (!LISTED(type, types))
+        return refuse(r, "is no type that AUX_LOAD loads", type);
+    for (const char *c = at; c < end; c++)
+        if (*c == '"' || *c == '=')
+            return refuse(r, "is not for the arguments of AUX_LOAD", (word){c, 1});
+    skip_blanks(&at, end);
+    if (at == end || *at != ',')
+        return refuse(r, "is not followed by what AUX_LOAD loads it to", type);
+    return read_operands(r, at, end, true);
+}
+
 /* A line without its comment. */
 static bool read_line(reader *r, const char *at, const char *end)
 {
@@ -188,11 +207,8 @@ static bool read_line(reader *r, const char *at, const char *end)
         return refuse(r, "begins no instruction", (word){at, 1});
     if (name.at[0] == '.')
         return read_directive(r, name, at, end);
-    if (is_word(name, "AUX_LOAD")) { /* its first word is a type, the second one what is loaded */
-        skip_blanks(&at, end);
-        take_word(&at, end, "");
-        return read_operands(r, at, end, true);
-    }
+    if (is_word(name, "AUX_LOAD"))
+        return read_load(r, at, end);
     if (is_word(name, "AUX") || begins(name, own_name))
         return read_operands(r, at, end, false);
     return read_instruction(r, name, at, end);

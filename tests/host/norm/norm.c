@@ -115,7 +115,36 @@ static void too_many_vectors_are_unsupported(void **state)
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     assert_int_equal(ptxpack_norm_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
     assert_non_null(strstr(ptxpack_detail(handle), "counts rows 1073741824 times heads 4 only up to"));
+    d.columns = 16384; /* not of the first row's columns, though that refuses these, too */
+    assert_int_equal(ptxpack_norm_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(handle), "counts rows 1073741824 times heads 4 only up to"));
     ptxpack_close(handle);
+}
+
+static void columns_decide_about_the_row(void **state)
+{
+    static const struct expected {
+        const char *arch;
+        int32_t     columns;
+        const char *row;
+    } all[] = {{"sm_90a", 8192, "norm_sm90"},       {"sm_90a", 8200, "norm_sm90_long"},
+               {"sm_90a", 16384, "norm_sm90_long"}, {"sm_80", 8192, "norm_sm80"},
+               {"sm_86", 8200, "norm_sm80_long"},   {"sm_75", 16384, "norm_sm75"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        ptxpack_options        options = {.size = sizeof options,
+                                          .arch = all[i].arch,
+                                          .offline = true,
+                                          .no_cache = true};
+        ptxpack_norm_desc      d = good;
+        ptxpack               *handle;
+        const ptxpack_variant *row;
+        d.columns = all[i].columns;
+        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        assert_int_equal(plan_row_of(&norm_op, handle, NULL, &d, &row), PTXPACK_OK);
+        assert_string_equal(row->id, all[i].row);
+        ptxpack_close(handle);
+    }
 }
 
 /* ---- the reference ------------------------------------------------------------------------------------ */
@@ -152,9 +181,8 @@ static void the_reference_is_the_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_descriptors_are_refused),
-        cmocka_unit_test(buffers_are_checked),
-        cmocka_unit_test(too_many_vectors_are_unsupported),
+        cmocka_unit_test(bad_descriptors_are_refused),      cmocka_unit_test(buffers_are_checked),
+        cmocka_unit_test(too_many_vectors_are_unsupported), cmocka_unit_test(columns_decide_about_the_row),
         cmocka_unit_test(the_reference_is_the_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -393,7 +393,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     aux      up to 8 contiguous arrays, whose addresses AUX gives to the hooks
     block_mask  which blocks of keys to visit: what attention_blocks() makes, or FlexAttention's BlockMask, or its four arrays
              (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices), the last two of which may be None.  Keys of blocks that
-             are not listed are masked; for those listed as full mask_mod is not looked at.  A BlockMask's own mask_mod, a function
+             are not listed are masked; for those listed as full mask_mod is not looked at: lists of
+             attention_blocks() go with the causal, window and attention_chunk that they were made with.  A BlockMask's own mask_mod, a function
              of Python, must be given in PTX as mask_mod, or be what causal, window or attention_chunk say.  Not with e4m3, nor lengths
     block_size  with four arrays: the rows and keys of a block, (rows, keys) or a number
     split_rows  a multiple of 256: where few query rows share the keys (decoding), these are summed in parts of so many rows, and
