@@ -5,8 +5,8 @@ predicate or index changed (mutants.py).  `ptxpack-check` runs it in steps: a st
 architecture.  The steps that noticed most in the least time come first.  At the end all cases of the kernel run on those
 that survived the small steps.
 A mutant is noticed when the text does not assemble, a case fails, the judge finds something, or the program does not
-end in time.  A survivor passes every case: it shows a case that is missing, or it is equal to the original; equal.txt
-says why, and such mutants are not run.
+end in time.  A survivor passes every case: it shows a case that is missing, or it is equal to the original; a file of
+equal/ says why, and such mutants are not run.
 
 Mutants of host files (C) are built in a copy of the sources; those that gcc refuses are not counted.
 """
@@ -149,12 +149,16 @@ def fits(lines, at, macro, old):
 
 
 class Equal:
-    """equal.txt: paragraphs of "file: old" or "file MACRO: old", lines "  -> new" where * stands for any text, and the reason."""
+    """The files of equal/: paragraphs of "file: old" or "file MACRO: old", lines "  -> new" where * stands for any text, and the reason."""
 
-    def __init__(self, path):
+    def __init__(self, folder):
         self.rules, self.unused = [], {}
+        for path in sorted(glob.glob(os.path.join(folder, '*.txt'))):
+            self.add(os.path.join('equal', os.path.basename(path)), read(path))
+
+    def add(self, name, text):
         key, patterns = None, []
-        for number, line in enumerate(read(path).splitlines(), 1):
+        for number, line in enumerate(text.splitlines(), 1):
             if line.startswith('#') or not line.strip():
                 continue
             if line.startswith('  -> '):
@@ -169,16 +173,16 @@ class Equal:
                 file, _, macro = where.partition(' ')
                 key = (file, macro, plain(old))
                 if not os.path.exists(os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)):
-                    sys.exit('equal.txt:%d: there is no file %s' % (number, file))
-                self.unused[key] = number
+                    sys.exit('%s:%d: there is no file %s' % (name, number, file))
+                self.unused[key] = '%s:%d' % (name, number)
 
     def stale(self):
         """Rules whose line is no longer in its file."""
-        for (file, macro, old), number in self.unused.items():
+        for (file, macro, old), place in self.unused.items():
             path = os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)
             lines = read(path).splitlines()
             if not any(fits(lines, at, macro, old) for at in range(len(lines))):
-                yield 'equal.txt:%d: %s%s has no line "%s"' % (number, file, ' ' + macro if macro else '', old)
+                yield '%s: %s%s has no line "%s"' % (place, file, ' ' + macro if macro else '', old)
 
     def reason(self, mutant):
         new = plain(mutant.new) or 'dropped'
@@ -402,7 +406,7 @@ def main():
     names = [name for name in names if not o.files or any(part.partition(':')[0] in name for part in o.files)]
     if not names:
         sys.exit('mutate: no file has a name with %s' % ' or '.join(o.files))
-    equal = Equal(os.path.join(ROOT, 'tests/mutate/equal.txt'))
+    equal = Equal(os.path.join(ROOT, 'tests/mutate/equal'))
     stale = list(equal.stale())
     chosen, total = choose(names, o.files, 1 << 30 if o.again else o.per_file, o.seed, o.host)
     if o.again:
@@ -461,9 +465,9 @@ def main():
     if percent < o.need:
         print('FAIL at least %g %% must be noticed.  After the change in a line with SURVIVOR every step passed.  Add a case that\n'
               '     notices it to tests/check, and a step to STEPS in tests/mutate/mutate.py if none runs the case.  If no case can\n'
-              '     notice it (equal code, speed only), add it to tests/mutate/equal.txt with the reason.' % o.need)
+              '     notice it (equal code, speed only), add it to a file of tests/mutate/equal with the reason.' % o.need)
     if stale:
-        print('FAIL correct or remove these paragraphs of tests/mutate/equal.txt: their lines were changed')
+        print('FAIL correct or remove these paragraphs of tests/mutate: their lines were changed')
     return 0 if percent >= o.need and not stale else 1
 
 

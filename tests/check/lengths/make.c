@@ -6,6 +6,53 @@
 #include "host/attention/blocks/inspect.h"
 #include "image.h"
 
+/* ---- hooks ------------------------------------------------------------------------------------------------ */
+/* Of each 97 keys the one 32, or all others: alternately, for 128 rows each.  So a block may have one pair a row, or lack one. */
+static const char single_mask[] = ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n"
+                                  "        .reg .b32 %my_x, %my_y;\n"
+                                  "        .reg .pred %my_p;\n"
+                                  "        rem.u32 %my_x, \\kv, 97;\n"
+                                  "        setp.eq.s32 %my_p, %my_x, 32;\n"
+                                  "        and.b32 %my_y, \\q, 128;\n"
+                                  "        setp.eq.xor.s32 \\keep, %my_y, 0, %my_p;\n"
+                                  ".endm\n";
+static int        mask_of_single(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h;
+    return (kv % 97 == 32) != ((q & 128) == 0);
+}
+
+/* What a causal mask leaves out, and nothing else. */
+static const char later_mask[] = ".macro MASK_MOD keep, r, b, h, q, kv, c, cf\n"
+                                 "        setp.gt.s32 \\keep, \\kv, \\q;\n"
+                                 ".endm\n";
+static int        mask_of_later(void *context, int32_t b, int32_t h, int32_t q, int32_t kv)
+{
+    (void)context, (void)b, (void)h;
+    return kv > q;
+}
+
+enum { SINGLE = CHECK_HOOKS, LATER };
+static const struct own_hook {
+    const char             *mask_mod;
+    ptxpack_attention_hooks functions;
+} own_hooks[] = {{single_mask, {.mask = mask_of_single}}, {later_mask, {.mask = mask_of_later}}};
+
+static const char *text_of(int hook)
+{
+    return hook < 0             ? NULL
+           : hook < CHECK_HOOKS ? check_hooks[hook].mask_mod
+                                : own_hooks[hook - CHECK_HOOKS].mask_mod;
+}
+
+static const ptxpack_attention_hooks *functions_of(int hook)
+{
+    return hook < 0             ? NULL
+           : hook < CHECK_HOOKS ? &check_hooks[hook].functions
+                                : &own_hooks[hook - CHECK_HOOKS].functions;
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------------ */
 static const struct make_case {
     const char  *name;
     int32_t      batch, rows, keys, heads; /* of the sequences */
@@ -13,7 +60,7 @@ static const struct make_case {
     bool         own_batch, own_head; /* lists of their own */
     ptxpack_mask mask;
     int32_t      left, right, chunk;
-    int          hook; /* of check_hooks; -1: none */
+    int          hook; /* of check_hooks, and behind them of own_hooks; -1: none */
     bool         quick;
 } cases[] = {
     {"window", 1, 300, 1500, 1, 64, 64, false, false, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 500, 3, 0, -1, true},
@@ -29,6 +76,10 @@ static const struct make_case {
      -1, true},
     {"window in documents", 1, 100, 300, 1, 1, 32, false, false, PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 5, 0, 0, 3,
      true},
+    {"single keys", 1, 256, 256, 2, 128, 128, false, true, PTXPACK_MASK_NONE, 0, 0, 0, SINGLE, true},
+    {"single last keys", 1, 256, 256, 1, 128, 33, false, false, PTXPACK_MASK_NONE, 0, 0, 0, SINGLE, true},
+    {"later keys causal", 1, 200, 200, 1, 64, 64, false, false, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0,
+     LATER, true},
     {"top-left", 1, 100, 300, 2, 128, 64, false, true, PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, -1, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], LISTS = 4, SLOPES = LISTS, DOCUMENTS, REGIONS };
@@ -49,7 +100,7 @@ static ptxpack_attention_desc desc_of(const struct make_case *m)
         .window_left = m->left,
         .window_right = m->right,
         .chunk = m->chunk,
-        .mask_mod = m->hook >= 0 ? check_hooks[m->hook].mask_mod : NULL,
+        .mask_mod = text_of(m->hook),
         .block_rows = m->block_rows,
         .block_keys = m->block_keys,
         .block_width = (m->keys - 1) / m->block_keys + 3,
@@ -85,9 +136,8 @@ static bool make(make_run *r, const struct make_case *m)
         return false;
     check_fill_aux((float *)check_region_fill(&r->region[SLOPES]),
                    (int32_t *)check_region_fill(&r->region[DOCUMENTS]));
-    const ptxpack_attention_hooks *hooks = m->hook >= 0 ? &check_hooks[m->hook].functions : NULL;
-    return ptxpack_attention_blocks_reference(&r->desc, hooks, r->want[0], r->want[1], r->want[2],
-                                              r->want[3]) == PTXPACK_OK;
+    return ptxpack_attention_blocks_reference(&r->desc, functions_of(m->hook), r->want[0], r->want[1],
+                                              r->want[2], r->want[3]) == PTXPACK_OK;
 }
 
 static void free_run(check *c, make_run *r)
