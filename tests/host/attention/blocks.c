@@ -144,6 +144,22 @@ static void full_lists_are_there_together(void **state)
 /* ---- references --------------------------------------------------------------------------------------- */
 enum { ROWS = 11, KEYS = 14, DIM = 8, ROW_BLOCKS = 3, KEY_BLOCKS = 4 };
 
+/* One head, with a hook and blocks of 4 x 4. */
+static ptxpack_attention_desc small(int32_t rows, int32_t keys)
+{
+    return (ptxpack_attention_desc){.size = sizeof(ptxpack_attention_desc),
+                                    .dtype = PTXPACK_F16,
+                                    .batch = 1,
+                                    .seqlen_q = rows,
+                                    .seqlen_kv = keys,
+                                    .heads_q = 1,
+                                    .heads_kv = 1,
+                                    .head_dim = DIM,
+                                    .mask_mod = every_other,
+                                    .block_rows = 4,
+                                    .block_keys = 4};
+}
+
 /* With the lists that are made of a mask and a hook, all rows are as without any. */
 static void made_lists_change_nothing(void **state)
 {
@@ -158,20 +174,14 @@ static void made_lists_change_nothing(void **state)
     random_normal(&random, PTXPACK_F16, k, KEYS * DIM);
     random_normal(&random, PTXPACK_F16, v, KEYS * DIM);
     for (size_t i = 0; i < sizeof maskings / sizeof maskings[0]; i++) {
-        ptxpack_attention_desc d = {.size = sizeof d,
-                                    .dtype = PTXPACK_F16,
-                                    .batch = 1,
-                                    .seqlen_q = ROWS,
-                                    .seqlen_kv = KEYS,
-                                    .heads_q = 1,
-                                    .heads_kv = 1,
-                                    .head_dim = DIM,
-                                    .mask = maskings[i].mask,
-                                    .window_left = maskings[i].left,
-                                    .window_right = maskings[i].right,
-                                    .softcap = maskings[i].softcap,
-                                    .chunk = maskings[i].chunk,
-                                    .mask_mod = i % 2 != 0 ? every_other : NULL};
+        ptxpack_attention_desc d = small(ROWS, KEYS);
+        d.mask = maskings[i].mask;
+        d.window_left = maskings[i].left;
+        d.window_right = maskings[i].right;
+        d.softcap = maskings[i].softcap;
+        d.chunk = maskings[i].chunk;
+        d.mask_mod = i % 2 != 0 ? every_other : NULL;
+        d.block_rows = d.block_keys = 0;
         assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o[0], lse[0]),
                          PTXPACK_OK);
         d.block_rows = d.block_keys = 4;
@@ -196,18 +206,8 @@ static void what_the_mask_masks_does_not_count(void **state)
     enum { SIDE = 8, BLOCKS = 2 };
     int32_t count[BLOCKS], full_count[BLOCKS], list[BLOCKS * BLOCKS], full[BLOCKS * BLOCKS];
     const ptxpack_attention_hooks hooks = {.mask = is_same_group};
-    ptxpack_attention_desc        d = {.size = sizeof d,
-                                       .dtype = PTXPACK_F16,
-                                       .batch = 1,
-                                       .seqlen_q = SIDE,
-                                       .seqlen_kv = SIDE,
-                                       .heads_q = 1,
-                                       .heads_kv = 1,
-                                       .head_dim = DIM,
-                                       .mask = PTXPACK_MASK_CAUSAL_TOP_LEFT,
-                                       .mask_mod = every_other,
-                                       .block_rows = 4,
-                                       .block_keys = 4};
+    ptxpack_attention_desc        d = small(SIDE, SIDE);
+    d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
     assert_int_equal(ptxpack_attention_blocks_reference(&d, &hooks, count, full_count, list, full), PTXPACK_OK);
     for (int i = 0; i < BLOCKS; i++) {
         assert_int_equal(count[i], 0);
@@ -236,17 +236,7 @@ static void lists_mask_and_full_blocks_have_no_hook(void **state)
     const int32_t                 full_list[ROW_BLOCKS * KEY_BLOCKS] = {[4] = 3, [5] = 77};
     const ptxpack_attention_hooks hooks = {.mask = is_same_group};
     ptxpack_attention_lengths     arrays = {.hooks = &hooks};
-    ptxpack_attention_desc        d = {.size = sizeof d,
-                                       .dtype = PTXPACK_F16,
-                                       .batch = 1,
-                                       .seqlen_q = ROWS,
-                                       .seqlen_kv = KEYS,
-                                       .heads_q = 1,
-                                       .heads_kv = 1,
-                                       .head_dim = DIM,
-                                       .mask_mod = every_other,
-                                       .block_rows = 4,
-                                       .block_keys = 4};
+    ptxpack_attention_desc        d = small(ROWS, KEYS);
     for (int i = 0; i < KEYS * DIM; i++)
         v[i] = ptxpack_from_float(PTXPACK_F16, (float)(i / DIM));
     assert_int_equal(ptxpack_attention_reference_lengths(&d, q, k, v, NULL, &arrays, o, lse), PTXPACK_E_ARG);

@@ -49,12 +49,51 @@ static void parts_are_found(void **state)
     assert_int_equal(parts, HOOK_MOD | HOOK_REGISTERS | HOOK_ROW | HOOK_BLOCK);
 }
 
+/* What a SCORE_MOD has in its one line, and how the refusal begins; NULL: it is taken. */
+typedef struct refused {
+    const char *body, *line;
+} refused;
+
+static void assert_refused_bodies(const refused *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char text[512], line[PLAN_LINE] = "";
+        int  parts;
+        snprintf(text, sizeof text, ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n%s\n.endm\n", texts[i].body);
+        ptxpack_status status = attention_check_hook(text, HOOK_SCORE, &parts, line);
+        if (status != (texts[i].line == NULL ? PTXPACK_OK : PTXPACK_E_ARG) ||
+            (texts[i].line != NULL && strstr(line, texts[i].line) == NULL))
+            fail_msg("%s: \"%s\"", texts[i].body, line);
+        assert_true(texts[i].line == NULL || strncmp(line, "score_mod, ", 11) == 0);
+    }
+}
+
+/* No argument is hidden from the check of what is written. */
+static void loads_write_what_is_theirs(void **state)
+{
+    (void)state;
+    static const refused texts[] = {
+        {"AUX_LOAD s32, %my_a, 0, \\q", NULL},
+        {"AUX_LOAD s32, \\kv, 0, 0", "line 2: \\kv must not be changed"},
+        {"AUX_LOAD s32, %k_at, 0, 0", "line 2: %k_at is a register of the kernel"},
+        {"AUX_LOAD s32, %my_a, 0, %row", "line 2: %row is a register of the kernel"},
+        {"AUX_LOAD", "line 2: AUX_LOAD is not followed by a type"},
+        {"AUX_LOAD f64, %my_a, 0, 0", NULL}, /* the expander's to refuse */
+        {"AUX_LOAD \"f32\", \\q, 0, 0", "line 2: AUX_LOAD is not followed by a type"},
+        {"AUX_LOAD type=f32, d=\\q, i=0, index=0", "line 2: = is not for the arguments of AUX_LOAD"},
+        {"AUX_LOAD f32, d=\\q, 0, 0", "line 2: = is not for the arguments of AUX_LOAD"},
+        {"AUX_LOAD f32, \"\\q\", 0, 0", "line 2: \" is not for the arguments of AUX_LOAD"},
+        {"AUX_LOAD b32+0, \\q, 0, 0", "line 2: b32 is not followed by what AUX_LOAD loads it to"},
+        {"AUX_LOAD s32 \\q, 0, 0", "line 2: s32 is not followed by what AUX_LOAD loads it to"},
+        {"AUX_LOADS s32, %my_a, 0, 0", "line 2: AUX_LOADS is not an instruction"},
+    };
+    assert_refused_bodies(texts, sizeof texts / sizeof texts[0]);
+}
+
 static void what_might_harm_is_refused_with_its_line(void **state)
 {
     (void)state;
-    static const struct refused {
-        const char *body, *line;
-    } texts[] = {
+    static const refused texts[] = {
         {"bar.sync 0;", "line 2: bar is not an instruction"},
         {"barrier.sync 0;", "line 2: barrier is not an instruction"},
         {"ret;", "line 2: ret is not an instruction"},
@@ -82,18 +121,6 @@ static void what_might_harm_is_refused_with_its_line(void **state)
         {".reg .f32 %x;", "line 2: %x is a register of the kernel"},
         {"add.s32 \\q, \\q, 1;", "line 2: \\q must not be changed"},
         {"add.s32 \\kv, \\kv, 1;", "line 2: \\kv must not be changed"},
-        {"AUX_LOAD s32, \\kv, 0, 0", "line 2: \\kv must not be changed"},
-        {"AUX_LOAD s32, %k_at, 0, 0", "line 2: %k_at is a register of the kernel"},
-        {"AUX_LOAD s32, %my_a, 0, %row", "line 2: %row is a register of the kernel"},
-        {"AUX_LOAD", "line 2: AUX_LOAD is not followed by a type"},
-        {"AUX_LOAD f64, %my_a, 0, 0", "line 2: f64 is no type that AUX_LOAD loads"},
-        {"AUX_LOAD \"f32\", \\q, 0, 0", "line 2: AUX_LOAD is not followed by a type"},
-        {"AUX_LOAD type=f32, d=\\q, i=0, index=0", "line 2: type is no type that AUX_LOAD loads"},
-        {"AUX_LOAD f32, d=\\q, 0, 0", "line 2: = is not for the arguments of AUX_LOAD"},
-        {"AUX_LOAD f32, \"\\q\", 0, 0", "line 2: \" is not for the arguments of AUX_LOAD"},
-        {"AUX_LOAD b32+0, \\q, 0, 0", "line 2: b32 is not followed by what AUX_LOAD loads it to"},
-        {"AUX_LOAD s32 \\q, 0, 0", "line 2: s32 is not followed by what AUX_LOAD loads it to"},
-        {"AUX_LOADS s32, %my_a, 0, 0", "line 2: AUX_LOADS is not an instruction"},
         {".shared .b32 mine;", "line 2: .shared is not a directive"},
         {".include \"secret\"", "line 2: .include is not a directive"},
         {".entry other ()", "line 2: .entry is not a directive"},
@@ -110,16 +137,7 @@ static void what_might_harm_is_refused_with_its_line(void **state)
         {"= 3;", "line 2: = begins no instruction"},
         {"@%my_p", NULL},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        char text[512], line[PLAN_LINE] = "";
-        int  parts;
-        snprintf(text, sizeof text, ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n%s\n.endm\n", texts[i].body);
-        ptxpack_status status = attention_check_hook(text, HOOK_SCORE, &parts, line);
-        if (status != (texts[i].line == NULL ? PTXPACK_OK : PTXPACK_E_ARG) ||
-            (texts[i].line != NULL && strstr(line, texts[i].line) == NULL))
-            fail_msg("%s: \"%s\"", texts[i].body, line);
-        assert_true(texts[i].line == NULL || strncmp(line, "score_mod, ", 11) == 0);
-    }
+    assert_refused_bodies(texts, sizeof texts / sizeof texts[0]);
     char line[PLAN_LINE];
     int  parts;
     assert_int_equal(attention_check_hook("", HOOK_MASK, &parts, line), PTXPACK_E_ARG);
@@ -339,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_found),
+        cmocka_unit_test(loads_write_what_is_theirs),
         cmocka_unit_test(what_might_harm_is_refused_with_its_line),
         cmocka_unit_test(no_text_harms_the_reader),
         cmocka_unit_test_setup(a_kernel_that_spills_gives_way, reset),
