@@ -199,19 +199,20 @@ typedef struct estimate {
     double                        block, overhead;
 } estimate;
 
-/* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each, as
- * ptx/attention/wgmma/pages.ptx says; 0 of other problems.  What each page takes besides is a guess. */
+/* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each: one thread
+ * for each tensor, or several that share its pages (ptx/attention/wgmma/sharers.ptx); 0 of other problems.  What each page takes
+ * besides is a guess. */
 static double issue_clocks(const ptxpack_variant *row, const ptxpack_attention_desc *d, int64_t keys)
 {
-    enum { BOX_CLOCKS = 119, PAGE_CLOCKS = 60, COLUMNS = 64, TENSORS = 2, FEW_REGISTERS = 32 };
+    enum { BOX_CLOCKS = 119, PAGE_CLOCKS = 60, COLUMNS = 64, TENSORS = 2 };
     const int64_t tensors = ptxpack_variant_parameter(row, "VALUES_IN_KEYS", 0) != 0 ? 1 : TENSORS;
     if (d->kv_rows != PTXPACK_ROWS_PAGED || d->page_rows <= 0 || strcmp(row->file, "attention/wgmma.ptx") != 0)
         return 0;
     int64_t pages = d->page_rows < keys ? keys / d->page_rows : 1;
     int64_t boxes = (loaded_columns(row) + COLUMNS - 1) / COLUMNS; /* of all tensors */
     int64_t warps = ptxpack_variant_parameter(row, "PRODUCER_WARPS", 1);
-    bool    share = warps <= pages && ptxpack_variant_parameter(row, "REGS_PRODUCER", 0) > FEW_REGISTERS;
-    return (double)(pages * (boxes * BOX_CLOCKS + tensors * PAGE_CLOCKS)) / (share ? (double)warps : 1);
+    int64_t threads = warps > 1 ? tensors * clamp(pages, 1, warps / tensors) : 1;
+    return (double)(pages * (boxes * BOX_CLOCKS + tensors * PAGE_CLOCKS)) / (double)threads;
 }
 
 static estimate open_estimate(const ptxpack_variant *row, const ptxpack_attention_desc *d,

@@ -290,13 +290,17 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
 }
 
 static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention_desc *d,
-                         const attention_geometry *g)
+                         const attention_geometry *g, const attention_ranges *s)
 {
     const attention_lengths_numbers from = attention_count_lengths(d, g);
     ATTENTION_LENGTHS(ARGUMENT_COPY, );
     to->lse_batch = attention_lse_batch(d);
     to->batch = d->batch;
     to->seqlen_kv = d->seqlen_kv;
+    to->tile_ranges = (int32_t)larger(s->grid / s->tiles, 1);
+    to->range_tiles = (int32_t)divide_up(s->tiles, s->grid);
+    attention_inverse(to->tile_ranges, &to->tile_ranges_inverse, &to->tile_ranges_shift);
+    attention_inverse(s->grid, &to->ranges_inverse, &to->ranges_shift);
 }
 
 static void fill_chunks(attention_decode_arguments *to, const attention_geometry *g)
@@ -324,7 +328,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     (void)layout;
     fill_tensors(&plan->arguments.decode, d, plan->geometry.tensor);
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
-    fill_lengths(&plan->arguments.decode, d, &plan->geometry);
+    fill_lengths(&plan->arguments.decode, d, &plan->geometry, &s);
     fill_chunks(&plan->arguments.decode, &plan->geometry);
     fill_bias(&plan->arguments.decode, d);
     head->grid[0] = (uint32_t)s.grid;
