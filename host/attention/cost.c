@@ -200,7 +200,7 @@ typedef struct estimate {
 } estimate;
 
 /* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each: one thread
- * for each tensor, or several that share its pages (ptx/attention/wgmma/sharers.ptx); 0 of other problems.  What each page takes
+ * for each tensor, or several that share its pages (ptx/attention/wgmma/sharers.ptx), or one for all where there is one warp; 0 of other problems.  What each page takes
  * besides is a guess. */
 static double issue_clocks(const ptxpack_variant *row, const ptxpack_attention_desc *d, int64_t keys)
 {

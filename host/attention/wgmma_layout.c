@@ -14,8 +14,8 @@ enum {
     EXCHANGE_BYTES = 72 * TILE_WARPGROUP, /* P of up to 64 keys, and two references of each thread */
     MESSAGE_BYTES = 48,                   /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16,                   /* fp8: two pairs of floats */
-    /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; the
-     * same about pages, and 16 */
+    /* two of 32 bytes, about the sequence of a tile, and 48 of the producer; the same about parts of keys, and 32; two
+     * of 32 about orders (ptx/attention/wgmma/sharers.ptx), and 16 for their barrier */
     LENGTHS_BYTES = 288,
     MAP_RANK = 5, /* of a ragged tensor map; of others one less */
 };

@@ -105,7 +105,7 @@ typedef struct attention_wgmma_layout {
     int64_t q_stage_bytes, q_box_bytes, k_stage_bytes, kv_box_bytes, o_box_bytes;
     int64_t v_stage_bytes; /* of what PV reads */
     int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_exchange, smem_barriers, smem_message;
-    int64_t smem_descales, smem_lengths; /* behind the messages: fp8 only; the others, with VARLEN */
+    int64_t smem_descales, smem_lengths; /* behind the messages: fp8 only; the others: lengths, parts, orders */
     int64_t shared_bytes;
     int64_t barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */
     int64_t barrier_count[WGMMA_BARRIERS];
