@@ -199,9 +199,9 @@ typedef struct estimate {
     double                        block, overhead;
 } estimate;
 
-/* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each: one thread
- * for each tensor, or several that share its pages (ptx/attention/wgmma/sharers.ptx), or one for all where there is one warp; 0 of other problems.  What each page takes
- * besides is a guess. */
+/* Clocks in which the producer of wgmma.ptx issues the loads of a block of keys in pages, a box for 64 columns of each; 0 of other
+ * problems.  One thread issues all where there is one warp, otherwise one those of a tensor, or several that share its pages
+ * (ptx/attention/wgmma/sharers.ptx).  What each page takes besides is a guess. */
 static double issue_clocks(const ptxpack_variant *row, const ptxpack_attention_desc *d, int64_t keys)
 {
     enum { BOX_CLOCKS = 119, PAGE_CLOCKS = 60, COLUMNS = 64, TENSORS = 2 };
