@@ -77,13 +77,21 @@ static attention_ranges count_blocks(const ptxpack_attention_desc *d, const atte
     return s;
 }
 
+/* Blocks of such a kernel are pairs, clusters of the grid. */
+static int64_t cluster_of(const attention_ranges *s, const ptxpack_variant *row)
+{
+    enum { PAIR = 2, CLUSTERS = 90 };
+    return s->row_tiles > 1 && row->arch >= CLUSTERS ? PAIR : 1;
+}
+
 static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const attention_geometry *g,
                                     const ptxpack_variant *row, int64_t sms)
 {
     attention_ranges s = count_blocks(d, g, row);
-    cut(&s, sms * row->blocks_per_sm);
-    if (g->varlen)
-        s.grid = sms * row->blocks_per_sm;
+    const int64_t    cluster = cluster_of(&s, row), slots = sms * row->blocks_per_sm;
+    const int64_t    blocks = larger(slots - slots % cluster, cluster);
+    cut(&s, blocks);
+    s.grid = g->varlen ? blocks : divide_up(s.grid, cluster) * cluster;
     s.parts = s.fixed ? s.tiles * s.tile_padded / s.part : s.grid;
     s.part = s.fixed ? s.part : s.range;
     return s;

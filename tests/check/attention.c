@@ -55,7 +55,7 @@ static const int pairs[][4] = {
     {799, 3},        {128, 217},      {108, 256},      {113, 211},      {113, 203},
     {128, 192},      {113, 128},      {64, 128},       {239, 1},        {1, 1},
     {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* few query rows */
-    {15, 330},  /* several tiles of rows of decode.ptx */
+    {17, 330},  /* several tiles of rows of decode.ptx, in 101 ranges; on the emulated driver 3 */
     {190, 638}, /* warpgroups whose chunks begin many blocks of keys apart */
     {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1},
     {64, 130, 4, 1}, {9, 150, 12, 2}, {3, 130, 32, 1},
@@ -151,7 +151,7 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return d == 128 && !c->quick;
     if (rows == 8) /* only in parts */
         return d == 64 && !c->quick;
-    if (rows == 15 || rows == 190)
+    if (rows == 17 || rows == 190)
         return d == 64 || d == 128 || d == 256;
     if (rows == 7)
         return d == 64 || (keys == 300 && (d == 256 || d == 128));

@@ -51,7 +51,7 @@ MMA = [(sm, 'attention_mma', case, '') for sm, case in (
 DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
     ('attention f16 d64 4/2 1x1328 rising', 'SMS=24'), ('attention f16 d64 4/2 4x700', ''), ('attention bf16 d64 4/2 1x1328', ''),
     ('attention f16 d256 2/1 4x700', ''), ('attention f16 d112 2/1 4x700', ''), ('f16 d64 12/6 7x90', ''),
-    ('f16 d64 10/5 7x300', ''), ('lengths d64 f16 8/2', ''), ('lengths d64 f16 32/8', ''), ('15x330', ''),
+    ('f16 d64 10/5 7x300', ''), ('lengths d64 f16 8/2', ''), ('lengths d64 f16 32/8', ''), ('17x330', ''),
     ('lengths d112 f16', ''), ('lengths d64 bf16', ''), ('hooks d64 f16 8/2 5x1x700 lengths', ''), ('bias d64 f16 8/2 5x1x700', ''),
     ('lengths d64 v128 f16 8/2 4x3x150 both lengths', ''), ('bytes d112', ''), ('bytes d64 f16 int8 8/2', ''),
     ('attention ', ''), ('lengths ', ''))]

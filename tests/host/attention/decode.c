@@ -105,6 +105,27 @@ static void ranges_end_where_tiles_end(void **state)
     assert_int_equal(s.apart, 128); /* of which the second comes after the first of all blocks */
 }
 
+/* The blocks of a kernel of sm_90 with several tiles of rows are whole clusters of two. */
+static void tiles_of_a_head_have_pairs_of_blocks(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"attention_decode_sm90_d128_16x8", "attention_decode_sm80_d128_16x8"};
+    for (int32_t keys = 1; keys < 4000; keys += 37) {
+        const int              sms = 1 + keys % 140;
+        ptxpack_attention_desc d = problem(1 + keys % 5, 17, 12, 4, keys);
+        const attention_ranges pairs = ranges_of(&d, ids[0], sms), any = ranges_of(&d, ids[1], sms);
+        const int64_t          total = pairs.tiles * pairs.tile_blocks;
+        assert_int_equal(pairs.row_tiles, 4);
+        assert_int_equal(pairs.grid % 2, 0);
+        assert_true(pairs.grid <= (sms == 1 ? 2 : sms));
+        assert_true(pairs.range * pairs.grid >= total && pairs.range * (pairs.grid - 2) < total);
+        assert_true(any.range * (any.grid - 1) < total);
+    }
+    ptxpack_attention_desc d = problem(1, 17, 4, 4, 330); /* 8 tiles of 21 blocks */
+    assert_int_equal(ranges_of(&d, ids[0], 3).grid, 2);
+    assert_int_equal(ranges_of(&d, ids[0], 7).grid, 6);
+}
+
 /* Only keys that some row sees are in the list. */
 static void masks_shorten_the_list(void **state)
 {
@@ -243,8 +264,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotients_are_exact),        cmocka_unit_test(ranges_cover_all_blocks_once),
-        cmocka_unit_test(ranges_end_where_tiles_end), cmocka_unit_test(masks_shorten_the_list),
-        cmocka_unit_test(few_rows_are_taken),         cmocka_unit_test(too_many_rows_are_refused),
+        cmocka_unit_test(ranges_end_where_tiles_end), cmocka_unit_test(tiles_of_a_head_have_pairs_of_blocks),
+        cmocka_unit_test(masks_shorten_the_list),     cmocka_unit_test(few_rows_are_taken),
+        cmocka_unit_test(too_many_rows_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
