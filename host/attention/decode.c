@@ -125,9 +125,17 @@ static const sharing of_elements = {TILE_CLOCKS, 1.01, 1.01}, of_slots = {3000, 
  * of sm_80 had 0.46 on the H200). */
 enum { FULL_SPEED_THREADS = 256 };
 static const double speed_of_few = 0.8;
-/* The time to read keys from the L2 cache, as a share of that from memory; and where both tiles of a key head's rows read
- * them at the same time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4). */
-static const double cached = 0.65, cached_together = 0.05;
+/* The time to read keys for another tile of rows, as a share of that from memory: of two tiles, and where both read them at the same
+ * time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4); of more, each of which reads
+ * them from memory again (5 rows: 191 us, wgmma.ptx 70). */
+static const double cached = 0.65, cached_together = 0.05, not_cached = 1;
+
+static double time_of_keys(const attention_ranges *s)
+{
+    const bool   together = s->range <= s->tile_blocks;
+    const double share = s->row_tiles > 2 ? not_cached : together ? cached_together : cached;
+    return share + (1 - share) / (double)s->row_tiles;
+}
 
 static double row_cost(const plan_problem *p, const ptxpack_variant *row)
 {
@@ -148,10 +156,8 @@ static double row_cost(const plan_problem *p, const ptxpack_variant *row)
     double         speed = alone ? 1 : resident > 2 ? shared->speed_of_more : shared->speed_of_two;
     if (slots && (int)resident * row->threads < FULL_SPEED_THREADS)
         speed *= speed_of_few;
-    double       clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
-    const double share = s.row_tiles == 2 && s.range <= s.tile_blocks ? cached_together : cached;
-    clocks += (double)s.range * resident * block / (m.bytes * speed) *
-              (share + (1 - share) / (double)s.row_tiles);
+    double clocks = START_CLOCKS + (resident > 1 ? SEVERAL_CLOCKS : 0);
+    clocks += (double)s.range * resident * block / (m.bytes * speed) * time_of_keys(&s);
     clocks += (TILE_CLOCKS + shared->tile * (double)(divide_up(s.range, s.tile_blocks) - 1)) / resident;
     if (splits_tiles(&s))
         clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);

@@ -57,6 +57,8 @@ static const breakage breakages[] = {
      "kvcache"},
     {"every tile of a key head begins at its first row", "attention/decode/tiles.ptx",
      "mul.lo.u32 %tile_first, \\tile, \\[ROWS];", "mov.u32 %tile_first, 0;", "f16 d64 4/2 17x330"},
+    {"all tiles of a key head have the first one's ranges", "attention/decode/tiles.ptx",
+     "mad.lo.u32 \\d, %y, %tile_ranges, \\d;", "", "bf16 4/1 3x16x270"},
     {"a block without a range has rows", "attention/decode/equal.ptx", "setp.lt.u32 %load_same, %z, %x;",
      "setp.eq.u32 %load_same, %z, %z;", "f16 d128 2/1 17x330"},
     {"rows of the tiles before are masked as if they were the first", "attention/decode.ptx",
