@@ -262,8 +262,16 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
 /* ---- addresses ---------------------------------------------------------------------------------- */
 static bool is_tensor(int array) { return array == ARRAY_BIAS || array >= ARRAY_K_OWN; }
 
-void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
-                           const ptxpack_attention_buffers *b, memory_range ranges[RANGE_COUNT])
+static bool asks_for_arrays(const attention_geometry *geometry)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < ARRAY_COUNT; i++)
+        any |= geometry->array_bytes[i];
+    return any != 0;
+}
+
+int attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
+                          const ptxpack_attention_buffers *b, memory_range ranges[RANGE_COUNT])
 {
     const uint64_t scales = geometry->descale_bytes, of_q = geometry->q_descale_bytes; /* 0: not looked at */
     const memory_range tensors[RANGE_ARRAYS] = {
@@ -278,6 +286,8 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
         {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
     };
     memcpy(ranges, tensors, sizeof tensors);
+    if (!asks_for_arrays(geometry))
+        return RANGE_ARRAYS;
     for (int i = 0; i < ARRAY_COUNT; i++)
         ranges[RANGE_ARRAYS + i] = (memory_range){attention_array_names[i], attention_array(geometry, b, i),
                                                   geometry->array_bytes[i], is_tensor(i) ? 16 : 4,
@@ -286,16 +296,14 @@ void attention_list_memory(const attention_geometry *geometry, uint64_t scratch,
         ranges[RANGE_ARRAYS + i].optional |= b->full_count == 0 && b->full_list == 0;
     for (int i = ARRAY_K_OWN; i <= ARRAY_V_OWN; i++)
         ranges[RANGE_ARRAYS + i].optional |= b->k_own == 0 && b->v_own == 0;
+    return RANGE_COUNT;
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     memory_range ranges[RANGE_COUNT];
-    int          count = RANGE_ARRAYS;
-    for (int i = 0; i < ARRAY_COUNT; i++)
-        count = geometry->array_bytes[i] != 0 ? RANGE_COUNT : count;
-    attention_list_memory(geometry, scratch, b, ranges);
+    const int    count = attention_list_memory(geometry, scratch, b, ranges);
     for (int i = 0; i < count; i++) {
         ptxpack_status status = memory_check(&ranges[i], line);
         if (status != PTXPACK_OK)

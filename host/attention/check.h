@@ -294,10 +294,11 @@ const char *attention_refuse_lists(const attention_geometry *geometry, const ptx
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
                                          char line[PLAN_LINE]);
-/* What a launch reads and writes: q, k and v, descales; from RANGE_WRITTEN on o, lse and workspace; the arrays. */
+/* What a launch reads and writes: q, k and v, descales; from RANGE_WRITTEN on o, lse and workspace; the arrays, unless the geometry asks
+ * for none.  Returns their number. */
 enum { RANGE_Q, RANGE_WRITTEN = 6, RANGE_ARRAYS = 9, RANGE_COUNT = RANGE_ARRAYS + ARRAY_COUNT };
-void attention_list_memory(const attention_geometry *geometry, uint64_t workspace,
-                           const ptxpack_attention_buffers *buffers, memory_range ranges[RANGE_COUNT]);
+int attention_list_memory(const attention_geometry *geometry, uint64_t workspace,
+                          const ptxpack_attention_buffers *buffers, memory_range ranges[RANGE_COUNT]);
 /* The same for the addresses of a launch; workspace: bytes that the plan needs. */
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t workspace,
                                                const ptxpack_attention_buffers *buffers, char line[PLAN_LINE]);

@@ -194,7 +194,7 @@ static ptxpack_status take_addresses(const attention_geometry *g, const append_g
 
 /* What one kernel writes may not be what only the other one reads; each has checked its own already.  But o may be where q
  * came from before it was rotated. */
-static ptxpack_status refuse_overlaps(const memory_range attention[RANGE_COUNT],
+static ptxpack_status refuse_overlaps(const memory_range attention[RANGE_COUNT], int count,
                                       const memory_range append[APPEND_RANGES], char *line)
 {
     ptxpack_status status = PTXPACK_OK;
@@ -205,7 +205,7 @@ static ptxpack_status refuse_overlaps(const memory_range attention[RANGE_COUNT],
     for (int written = APPEND_K; written <= APPEND_Q_OUT; written++) {
         if (written != APPEND_Q_OUT && status == PTXPACK_OK)
             status = memory_refuse_overlap(&append[written], &attention[RANGE_Q], line);
-        for (int i = RANGE_ARRAYS; i < RANGE_COUNT && status == PTXPACK_OK; i++)
+        for (int i = RANGE_ARRAYS; i < count && status == PTXPACK_OK; i++)
             status = memory_refuse_overlap(&append[written], &attention[i], line);
     }
     return status;
@@ -231,7 +231,7 @@ ptxpack_status attached_check(const ptxpack_attention_plan *plan, const ptxpack_
         status = name_line(append_check(a, out, own), own, line);
     if (status != PTXPACK_OK)
         return status;
-    attention_list_memory(g, scratch, b, attention);
+    const int count = attention_list_memory(g, scratch, b, attention);
     append_list_memory(a, out, append);
-    return refuse_overlaps(attention, append, line);
+    return refuse_overlaps(attention, count, append, line);
 }
