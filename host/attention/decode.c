@@ -1,7 +1,7 @@
 /* decode.c - the method of the rows of ptx/attention/decode.ptx: few query rows, many keys.
  *
  * The query heads that share a key head, and their query rows, are the rows of one tile, or of several, which then
- * follow each other: the keys come from memory once, and for the others from the L2 cache.  The key blocks of all tiles
+ * follow each other: of two the second one finds the keys in the L2 cache.  The key blocks of all tiles
  * are one list, cut into ranges of equal length, one for each block of the grid.  Where each sequence has
  * lengths of its own, the kernel counts and cuts the list; here it is as long as the descriptor allows. */
 #include <float.h>
@@ -30,20 +30,29 @@ static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Ranges as short as `blocks` blocks of the grid allow; a little longer if they then end where tiles end, which
  * leaves nothing to merge, or split every tile alike.  Where a range is several whole tiles these are far apart
- * in the list, so that blocks which run at the same time read neighbouring heads. */
-static void cut(attention_ranges *s, int64_t blocks)
+ * in the list, so that blocks which run at the same time read neighbouring heads.  With clusters, whose blocks have the
+ * same part of different tiles, tiles that are split alike begin where ranges begin. */
+static void cut(attention_ranges *s, int64_t blocks, int64_t cluster)
 {
+    enum { MOST_BLOCKS = 1 << 30 };
     int64_t total = s->tiles * s->tile_padded;
-    s->order = s->apart = 1;
+    s->order = s->apart = s->tile_ranges = 1;
     if (s->fixed) {
         s->range = divide_up(total / s->part, blocks) * s->part;
         s->grid = divide_up(total, s->range);
         return;
     }
-    int64_t shortest = divide_up(total, blocks);
-    int64_t even = s->tiles <= blocks ? divide_up(s->tile_blocks, blocks / s->tiles)
-                                      : divide_up(s->tiles, blocks) * s->tile_blocks;
-    s->range = 15 * even <= 16 * shortest ? even : shortest;
+    int64_t    shortest = divide_up(total, blocks);
+    int64_t    even = s->tiles <= blocks ? divide_up(s->tile_blocks, blocks / s->tiles)
+                                         : divide_up(s->tiles, blocks) * s->tile_blocks;
+    const bool alike = 15 * even <= 16 * shortest;
+    s->range = alike ? even : shortest;
+    const int64_t ranges = divide_up(s->tile_blocks, s->range), padded = ranges * s->range;
+    if (alike && cluster > 1 && ranges > 1 && s->tiles * padded < MOST_BLOCKS) {
+        s->tile_ranges = ranges;
+        s->tile_padded = padded;
+        total = s->tiles * padded;
+    }
     s->grid = divide_up(total, s->range);
     if (s->range % s->tile_blocks == 0 && s->tiles % (s->range / s->tile_blocks) == 0) {
         s->order = s->range / s->tile_blocks;
@@ -77,11 +86,11 @@ static attention_ranges count_blocks(const ptxpack_attention_desc *d, const atte
     return s;
 }
 
-/* Blocks of such a kernel are pairs, clusters of the grid. */
+/* Blocks of a cluster: where a key head has several tiles of rows, those of sm_90 are pairs (PAIRED of ptx/attention/decode.ptx). */
 static int64_t cluster_of(const attention_ranges *s, const ptxpack_variant *row)
 {
-    enum { PAIR = 2, CLUSTERS = 90 };
-    return s->row_tiles > 1 && row->arch >= CLUSTERS ? PAIR : 1;
+    enum { PAIR = 2, CLUSTERS_FROM = 90 };
+    return s->row_tiles > 1 && row->arch >= CLUSTERS_FROM ? PAIR : 1;
 }
 
 static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const attention_geometry *g,
@@ -90,7 +99,7 @@ static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const atten
     attention_ranges s = count_blocks(d, g, row);
     const int64_t    cluster = cluster_of(&s, row), slots = sms * row->blocks_per_sm;
     const int64_t    blocks = larger(slots - slots % cluster, cluster);
-    cut(&s, blocks);
+    cut(&s, blocks, cluster);
     s.grid = g->varlen ? blocks : divide_up(s.grid, cluster) * cluster;
     s.parts = s.fixed ? s.tiles * s.tile_padded / s.part : s.grid;
     s.part = s.fixed ? s.part : s.range;
@@ -311,7 +320,7 @@ static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention
     to->lse_batch = attention_lse_batch(d);
     to->batch = d->batch;
     to->seqlen_kv = d->seqlen_kv;
-    to->tile_ranges = (int32_t)larger(s->grid / s->tiles, 1);
+    to->tile_ranges = (int32_t)(g->varlen ? larger(s->grid / s->tiles, 1) : s->tile_ranges);
     to->range_tiles = (int32_t)divide_up(s->tiles, s->grid);
     attention_inverse(to->tile_ranges, &to->tile_ranges_inverse, &to->tile_ranges_shift);
     attention_inverse(s->grid, &to->ranges_inverse, &to->ranges_shift);

@@ -181,7 +181,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, from here on */                 \
     X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
     ATTENTION_LENGTHS(X, S)                                                                            \
-    X(S, int32_t,  tile_ranges,   "ARG_TILE_RANGES")   /* of a tile, if all have the same length; or 1 */\
+    X(S, int32_t,  tile_ranges,   "ARG_TILE_RANGES")   /* of a tile, if all are split alike; or 1 */\
     X(S, int32_t,  range_tiles,   "ARG_RANGE_TILES")   /* of a range, if tile_ranges is 1; or 1 */     \
     X(S, int32_t,  tile_ranges_inverse, "ARG_TILE_RANGES_INVERSE")                                     \
     X(S, int32_t,  tile_ranges_shift, "ARG_TILE_RANGES_SHIFT")                                         \

@@ -83,6 +83,9 @@ static const struct list_shape {
     {{PTXPACK_BF16, 1, 290, 520, 2, 1, 64, 0, 0, false}, 256, 128, 0, 0},
     {{PTXPACK_F16, 1, 200, 600, 2, 1, 112, 0, 0, false}, 128, 256, 0, 1},
     {{PTXPACK_F16, 2, 150, 210, 2, 2, 128, 0, 0, false}, 64, 64, 2, 1},
+    {{PTXPACK_BF16, 2, 200, 330, 2, 1, 128, 0, 0, false}, 128, 128, 2, 1},
+    {{PTXPACK_F16, 2, 180, 290, 1, 1, 96, 0, 0, false}, 128, 128, 2, 0},
+    {{PTXPACK_BF16, 1, 150, 400, 2, 1, 192, 0, 0, false}, 128, 160, 0, 1},
 };
 static const lengths_storage storages[] = {
     {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},

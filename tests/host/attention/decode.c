@@ -105,6 +105,30 @@ static void ranges_end_where_tiles_end(void **state)
     assert_int_equal(s.apart, 128); /* of which the second comes after the first of all blocks */
 }
 
+/* The range of a block, as RANGE_NUMBER of ptx/attention/decode/tiles.ptx finds it. */
+static int64_t range_of(const attention_ranges *s, int64_t block)
+{
+    const int64_t ranges = s->row_tiles * s->tile_ranges, first = block / ranges * ranges, at = block - first;
+    return first + ranges > s->grid ? block : first + at % s->row_tiles * s->tile_ranges + at / s->row_tiles;
+}
+
+/* Each block has a range of its own, and with two tiles of rows that are split alike pairs have the same part of both. */
+static void check_pairs(const attention_ranges *s)
+{
+    unsigned char *seen = (unsigned char *)calloc((size_t)s->grid, 1);
+    assert_non_null(seen);
+    for (int64_t i = 0; i < s->grid; i++) {
+        const int64_t range = range_of(s, i);
+        assert_true(range >= 0 && range < s->grid && !seen[range]);
+        seen[range] = 1;
+        if (s->row_tiles == 2 && s->tile_ranges > 1)
+            assert_int_equal(range_of(s, i | 1) - range_of(s, i & ~(int64_t)1), s->tile_ranges);
+    }
+    if (s->tile_ranges > 1)
+        assert_int_equal(s->tile_padded, s->tile_ranges * s->range);
+    free(seen);
+}
+
 /* The blocks of a kernel of sm_90 with several tiles of rows are whole clusters of two. */
 static void tiles_of_a_head_have_pairs_of_blocks(void **state)
 {
@@ -114,7 +138,9 @@ static void tiles_of_a_head_have_pairs_of_blocks(void **state)
         const int              sms = 1 + keys % 140;
         ptxpack_attention_desc d = problem(1 + keys % 5, 17, 12, 4, keys);
         const attention_ranges pairs = ranges_of(&d, ids[0], sms), any = ranges_of(&d, ids[1], sms);
-        const int64_t          total = pairs.tiles * pairs.tile_blocks;
+        const int64_t          total = pairs.tiles * pairs.tile_padded;
+        check_pairs(&pairs);
+        assert_int_equal(any.tile_ranges, 1);
         assert_int_equal(pairs.row_tiles, 4);
         assert_int_equal(pairs.grid % 2, 0);
         assert_true(pairs.grid <= (sms == 1 ? 2 : sms));
@@ -124,6 +150,14 @@ static void tiles_of_a_head_have_pairs_of_blocks(void **state)
     ptxpack_attention_desc d = problem(1, 17, 4, 4, 330); /* 8 tiles of 21 blocks */
     assert_int_equal(ranges_of(&d, ids[0], 3).grid, 2);
     assert_int_equal(ranges_of(&d, ids[0], 7).grid, 6);
+    int alike = 0;
+    for (int32_t keys = 1024; keys < 32768; keys += 16) {
+        d = problem(1, 4, 64, 8, keys);
+        const attention_ranges s = ranges_of(&d, ids[0], 132);
+        check_pairs(&s);
+        alike += s.tile_ranges > 1;
+    }
+    assert_true(alike > 1900); /* of 1984 */
 }
 
 /* Only keys that some row sees are in the list. */
