@@ -35,7 +35,7 @@ WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'), ('bf16 d128 2/1 113x203 climbing', ''),
     ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'), ('attention f16 d64 4/2 113x203 huge', ''),
     ('attention bf16 d64 4/2 113x203 huge', ''),
-    ('lengths d576 v512 in keys f16', ''), ('lengths d576 v512 in keys bf16', 'SMS=3'), ('lengths d512 bf16 4/2', ''),
+    ('blocks d128 bf16', ''), ('blocks d64 f16 2/1', ''), ('lengths d576 v512 in keys f16', ''), ('lengths d576 v512 in keys bf16', 'SMS=3'), ('lengths d512 bf16 4/2', ''),
     ('lengths d64 f16 2/1', 'SMS=1'), ('lengths d128 f16', ''), ('lengths d64 bf16', 'SMS=3'),
     ('attention f16 d64 4/2 239x1', 'SMS=1'), ('attention f16 d40 2/1 239x1', ''), ('attention f16 d128 2/1 799x3', ''),
     ('attention bf16 d256 2/1 113x203', ''), ('attention f16 d112 2/1 113x203', ''), ('attention bf16 d64 4/2 256x512', ''),
@@ -53,7 +53,7 @@ DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
     ('attention f16 d256 2/1 4x700', ''), ('attention f16 d112 2/1 4x700', ''), ('f16 d64 12/6 7x90', ''),
     ('f16 d64 10/5 7x300', ''), ('lengths d64 f16 8/2', ''), ('lengths d64 f16 32/8', ''), ('17x330', ''),
     ('lengths d112 f16', ''), ('lengths d64 bf16', ''), ('hooks d64 f16 8/2 5x1x700 lengths', ''), ('bias d64 f16 8/2 5x1x700', ''),
-    ('lengths d64 v128 f16 8/2 4x3x150 both lengths', ''), ('bytes d112', ''), ('bytes d64 f16 int8 8/2', ''),
+    ('lengths d64 v128 f16 8/2 4x3x150 both lengths', ''), ('bytes d112', ''), ('bytes d64 f16 int8 8/2', ''), ('bytes d64 f16 q8_0', ''), ('split equal', ''),
     ('attention ', ''), ('lengths ', ''))] + [(90, 'attention_decode_sm90_d128_16x8', case, 'SMS=24') for case in ('17x330', '1x6x170')]
 GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
     (75, 'x5x7'), (80, 'x40x0'), (75, 'gemm f16 rc 150x300x203 batch 2 plain'), (80, 'gemm bf16 rr 129'),
