@@ -178,7 +178,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  order_shift,   "ARG_ORDER_SHIFT")                                                   \
     X(S, int32_t,  heads_kv_inverse, "ARG_HEADS_KV_INVERSE")                                           \
     X(S, int32_t,  heads_kv_shift, "ARG_HEADS_KV_SHIFT")                                               \
-    X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, from here on */                 \
+    X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, up to ranges_shift; tile_ranges always */\
     X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
     ATTENTION_LENGTHS(X, S)                                                                            \
     X(S, int32_t,  tile_ranges,   "ARG_TILE_RANGES")   /* of a tile, if all are split alike; or 1 */\

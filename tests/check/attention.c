@@ -55,7 +55,7 @@ static const int pairs[][4] = {
     {799, 3},        {128, 217},      {108, 256},      {113, 211},      {113, 203},
     {128, 192},      {113, 128},      {64, 128},       {239, 1},        {1, 1},
     {1, 1328},       {4, 700},        {8, 5000},       {7, 300},        {7, 90}, /* few query rows */
-    {17, 330},  /* several tiles of rows of decode.ptx, in 101 ranges; on the emulated driver 3 */
+    {17, 330},  /* several tiles of rows of decode.ptx, with grids in which a block has no range */
     {190, 638}, /* warpgroups whose chunks begin many blocks of keys apart */
     {16, 140, 8, 2}, {5, 300, 16, 1}, {70, 96, 16, 2}, {33, 203, 4, 2}, {1, 170, 8, 1},
     {64, 130, 4, 1}, {9, 150, 12, 2}, {3, 130, 32, 1},
