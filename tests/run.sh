@@ -64,7 +64,7 @@ jobs() {
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $emulated --row attention_decode --filter 1x1328"
     # Tiles of rows that share a key head and have several ranges each, which pairs of blocks take side by side.
     echo "check/pairs PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=24 $emulated --row attention_decode_sm90 --filter 17x330"
-    echo "check/pairs_of_lengths PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=24 $emulated --row attention_decode_sm90 --filter 1x6x170"
+    echo "check/pairs_of_lengths PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=48 $emulated --row attention_decode_sm90 --filter 1x6x170"
     # All tiles in one block, with the asynchronous operations as late as they may be.
     echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $emulated --quick --row _sm90"
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $emulated --self-test"

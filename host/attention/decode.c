@@ -100,7 +100,11 @@ static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const atten
     const int64_t    cluster = cluster_of(&s, row), slots = sms * row->blocks_per_sm;
     const int64_t    blocks = larger(slots - slots % cluster, cluster);
     cut(&s, blocks, cluster);
-    s.grid = g->varlen ? blocks : divide_up(s.grid, cluster) * cluster;
+    s.grid = divide_up(s.grid, cluster) * cluster;
+    if (g->varlen) { /* the kernel cuts the list into as many ranges */
+        s.grid = blocks;
+        s.tile_ranges = larger(blocks / s.tiles, 1);
+    }
     s.parts = s.fixed ? s.tiles * s.tile_padded / s.part : s.grid;
     s.part = s.fixed ? s.part : s.range;
     return s;
@@ -136,7 +140,7 @@ enum { FULL_SPEED_THREADS = 256 };
 static const double speed_of_few = 0.8;
 /* The time to read keys for another tile of rows, as a share of that from memory: of two tiles, and where both read them at the same
  * time (H200, 8 x 64/8 heads, 8192 keys, 4 rows: 64.5 us, one row 65.8; with 256 tiles of 8 rows 89.4); of more, each of which reads
- * them from memory again (5 rows: 191 us, wgmma.ptx 70). */
+ * them from memory again (the same with 5 rows: 191 us, wgmma.ptx 70; of keys that the L2 cache holds a guess). */
 static const double cached = 0.65, cached_together = 0.05, not_cached = 1;
 
 static double time_of_keys(const attention_ranges *s)
@@ -320,7 +324,7 @@ static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention
     to->lse_batch = attention_lse_batch(d);
     to->batch = d->batch;
     to->seqlen_kv = d->seqlen_kv;
-    to->tile_ranges = (int32_t)(g->varlen ? larger(s->grid / s->tiles, 1) : s->tile_ranges);
+    to->tile_ranges = (int32_t)s->tile_ranges;
     to->range_tiles = (int32_t)divide_up(s->tiles, s->grid);
     attention_inverse(to->tile_ranges, &to->tile_ranges_inverse, &to->tile_ranges_shift);
     attention_inverse(s->grid, &to->ranges_inverse, &to->ranges_shift);

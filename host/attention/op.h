@@ -82,13 +82,13 @@ typedef struct attention_ranges {
     int64_t row_tiles;          /* tiles of a key head */
     int64_t first_key, end;     /* the keys that any row sees */
     int64_t tiles, tile_blocks; /* key blocks of a tile, at least one */
-    int64_t tile_padded;        /* its places in the list: whole parts if `fixed` */
+    int64_t tile_padded;        /* its places in the list: whole parts if `fixed`, or whole ranges */
     int64_t part, parts;        /* key blocks of a part: of what is summed at a time; their number at most */
     bool    fixed;              /* the descriptor says the part; otherwise parts are ranges */
-    int64_t range,
-        grid; /* key blocks of a range; blocks of the grid, one for each range and at most one more */
-    int64_t tile_ranges;  /* ranges of a tile, where all tiles begin with a range; or 1 */
-    int64_t order, apart; /* whole tiles in a range, so far apart; or 1 */
+    int64_t range;              /* key blocks of a range */
+    int64_t grid;               /* blocks of the grid, one for each range, and at most one more */
+    int64_t tile_ranges;        /* ranges of a tile, where all tiles begin with a range; or 1 */
+    int64_t order, apart;       /* whole tiles in a range, so far apart; or 1 */
 } attention_ranges;
 /* For d from 1 to 2^30 and x below 2^30: x / d = (2 x inverse) >> 32 >> shift, in unsigned numbers of 32 bits and their
  * product of 64, as QUOTIENT in ptx/attention/decode/tiles.ptx computes it. */

@@ -54,7 +54,7 @@ DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
     ('f16 d64 10/5 7x300', ''), ('lengths d64 f16 8/2', ''), ('lengths d64 f16 32/8', ''), ('17x330', ''),
     ('lengths d112 f16', ''), ('lengths d64 bf16', ''), ('hooks d64 f16 8/2 5x1x700 lengths', ''), ('bias d64 f16 8/2 5x1x700', ''),
     ('lengths d64 v128 f16 8/2 4x3x150 both lengths', ''), ('bytes d112', ''), ('bytes d64 f16 int8 8/2', ''), ('bytes d64 f16 q8_0', ''), ('split equal', ''),
-    ('attention ', ''), ('lengths ', ''))] + [(90, 'attention_decode_sm90_d128_16x8', case, 'SMS=24') for case in ('17x330', '1x6x170')]
+    ('attention ', ''), ('lengths ', ''))] + [(90, 'attention_decode_sm90', case, setting) for case, setting in (('d128 2/1 17x330', 'SMS=24'), ('1x6x170', 'SMS=48'))]
 GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
     (75, 'x5x7'), (80, 'x40x0'), (75, 'gemm f16 rc 150x300x203 batch 2 plain'), (80, 'gemm bf16 rr 129'),
     (80, 'gemm bf16 cr 129'), (80, 'gemm f16 cc 150x300x203 batch 2 c-bias-gelu'), (75, 'gemm '), (80, 'gemm '))]
