@@ -27,6 +27,14 @@ static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geome
                      : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
 }
 
+/* Whether sums of products may begin with the bias over the scale: all of a score is their sum, and that quotient does not overflow. */
+static bool bias_is_first(const attention_geometry *g)
+{
+    const float least_scale = 1e-6F;
+    return attention_has_bias(g) && g->softcap == 0 && g->hook_parts[HOOK_SCORE] == 0 &&
+           g->scale >= least_scale;
+}
+
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_geometry *g = (const attention_geometry *)problem->geometry;
@@ -46,6 +54,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     attention_bias_symbols((const ptxpack_attention_desc *)problem->desc, g->varlen,
                            (((const ptxpack_attention_desc *)problem->desc)->options & PTXPACK_LEFT_PAD) == 0,
                            list);
+    symbol_add(list, "BIAS_FIRST", bias_is_first(g));
     symbol_add(list, "LISTS", attention_has_lists(g));
     symbol_add(list, "ARRIVALS", attention_has_arrivals(g));
     symbol_add(list, "ALIBI_PAST", alibi_is_past((const ptxpack_attention_desc *)problem->desc, g));

@@ -17,11 +17,9 @@ static const char *const prefixes[HOOK_COUNT] = {"SCORE_MOD", "MASK_MOD"};
 static const struct part {
     const char *ending;
     int         bit;
-} parts_known[] = {{"", HOOK_MOD},
-                   {"_REGISTERS", HOOK_REGISTERS},
-                   {"_ROW", HOOK_ROW},
-                   {"_BLOCK", HOOK_BLOCK},
-                   {"_UNIT", HOOK_UNIT}};
+} parts_known[] = {{"", HOOK_MOD},         {"_REGISTERS", HOOK_REGISTERS}, {"_ROW", HOOK_ROW},
+                   {"_BLOCK", HOOK_BLOCK}, {"_UNIT", HOOK_UNIT},           {"_SHIFT", HOOK_SHIFT}};
+static const int score_parts = HOOK_UNIT | HOOK_SHIFT; /* which a mask_mod has not */
 
 /* They compute from registers, or read memory; none of them waits, jumps, writes memory, or depends on other threads. */
 static const char *const instructions[] = {"abs",  "add",  "and",      "bfe",   "bfi",   "bfind", "brev",
@@ -110,7 +108,7 @@ static bool read_macro(reader *r, const char *at, const char *end)
         return true;
     for (size_t i = 0; i < sizeof parts_known / sizeof parts_known[0] && begins(name, prefix); i++)
         if (is_word((word){name.at + strlen(prefix), name.size - strlen(prefix)}, parts_known[i].ending) &&
-            (parts_known[i].bit != HOOK_UNIT || r->hook == HOOK_SCORE)) {
+            ((parts_known[i].bit & score_parts) == 0 || r->hook == HOOK_SCORE)) {
             r->found |= parts_known[i].bit;
             return true;
         }

@@ -14,7 +14,7 @@ static inline const char *attention_hook(const ptxpack_attention_desc *desc, int
 }
 
 /* What a text has, as the symbols HOOK_SCORE and HOOK_MASK say it to ptx/attention/hooks/hooks.ptx. */
-enum { HOOK_MOD = 1, HOOK_REGISTERS = 2, HOOK_ROW = 4, HOOK_BLOCK = 8, HOOK_UNIT = 16 };
+enum { HOOK_MOD = 1, HOOK_REGISTERS = 2, HOOK_ROW = 4, HOOK_BLOCK = 8, HOOK_UNIT = 16, HOOK_SHIFT = 32 };
 
 /* Checks a text, NULL for none, and finds its macros.  A line names the hook and the line of the text.  PTXPACK_E_ARG */
 ptxpack_status attention_check_hook(const char *text, int hook, int *parts, char line[PLAN_LINE]);

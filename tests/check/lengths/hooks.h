@@ -11,7 +11,7 @@ typedef struct check_hook {
     int32_t                 mask_keys;
     int                     apart; /* how the rows of a bias and of bits lie: check_describe_bias */
 } check_hook;
-enum { CHECK_HOOKS = 10, CHECK_TEXTS = 5 /* the first ones: hooks alone */ };
+enum { CHECK_HOOKS = 11, CHECK_TEXTS = 6 /* the first ones: hooks alone */ };
 extern const check_hook check_hooks[CHECK_HOOKS];
 
 /* Sets the fields of a descriptor about a bias and bits: with `apart` 0 each row has its own, in pairs; 1 the same, of odd

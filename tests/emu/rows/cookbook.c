@@ -38,7 +38,7 @@ static void fill(int32_t rows)
 static double alibi(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context, (void)b;
-    return s - (double)slopes[h] * fabs((double)(q - kv));
+    return s - (double)slopes[h] * (q - kv);
 }
 static double relative_bias(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {

@@ -129,6 +129,7 @@ static void what_might_harm_is_refused_with_its_line(void **state)
         {".macro SM_TILE x", "line 2: SM_TILE is no macro of a score_mod"},
         {".macro MASK_MOD keep", "line 2: MASK_MOD is no macro of a score_mod"},
         {".macro MASK_MOD_UNIT in, out", "line 2: MASK_MOD_UNIT is no macro of a score_mod"},
+        {".macro MASK_MOD_SHIFT shift", "line 2: MASK_MOD_SHIFT is no macro of a score_mod"},
         {"mul.f32 \\in, \\in, \\in;", "line 2: \\in must not be changed"},
         {".macro SCORE_MODS x", "line 2: SCORE_MODS is no macro of a score_mod"},
         {"SM_RESCALE %my_a, 1", "line 2: SM_RESCALE is not an instruction"},
@@ -145,10 +146,22 @@ static void what_might_harm_is_refused_with_its_line(void **state)
     assert_int_equal(attention_check_hook(".macro SCORE_MOD_ROW r\n.endm\n", HOOK_SCORE, &parts, line),
                      PTXPACK_E_ARG);
     assert_string_equal(line, "score_mod has no macro SCORE_MOD");
-    assert_int_equal(attention_check_hook(".macro MASK_MOD_UNIT in, out\n.endm\n", HOOK_MASK, &parts, line),
-                     PTXPACK_E_ARG);
-    assert_string_equal(
-        line, "mask_mod, line 1: MASK_MOD_UNIT is no macro of a mask_mod; names of its own begin with MY_");
+    static const char *const of_scores[] = {"UNIT", "SHIFT"};
+    for (size_t i = 0; i < sizeof of_scores / sizeof of_scores[0]; i++) {
+        char text[64], refusal[PLAN_LINE];
+        snprintf(text, sizeof text, ".macro MASK_MOD_%s in, out\n.endm\n", of_scores[i]);
+        snprintf(refusal, sizeof refusal,
+                 "mask_mod, line 1: MASK_MOD_%s is no macro of a mask_mod; names of its own begin with MY_",
+                 of_scores[i]);
+        assert_int_equal(attention_check_hook(text, HOOK_MASK, &parts, line), PTXPACK_E_ARG);
+        assert_string_equal(line, refusal);
+    }
+    assert_int_equal(attention_check_hook(
+                         ".macro SCORE_MOD_SHIFT shift, r, b, h, q, kv\n mov.f32 \\shift, 0f3F800000;\n.endm\n"
+                         ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n.endm\n",
+                         HOOK_SCORE, &parts, line),
+                     PTXPACK_OK);
+    assert_int_equal(parts, HOOK_MOD | HOOK_SHIFT);
 }
 
 /* Random bytes, and texts cut anywhere: an answer, and no byte beyond the end is read. */

@@ -10,6 +10,7 @@ prompts for documents.  Every result is compared with FlexAttention's.  Needs pt
 """
 import argparse
 import datetime
+import math
 import os
 import sys
 
@@ -32,15 +33,17 @@ class Entry:
 
     def __init__(self, name, heads, seqlen):
         self.name, self.score, self.mask, self.aux, self.causal = name, None, None, [], True
+        self.normalized, self.mask_of_batch = True, False
         getattr(self, name)(heads, seqlen)
         with open(os.path.join(HERE, "..", "..", "examples", "hooks", name + ".ptx")) as file:
-            self.given = {"score_mod" if self.score else "mask_mod": file.read(), "aux": self.aux, "causal": self.causal}
+            self.given = {"score_mod" if self.score else "mask_mod": file.read(), "aux": self.aux, "causal": self.causal,
+                          "normalized": self.normalized}
         self.builtin = {"alibi": lambda: {"alibi_slopes": self.aux[0]}, "softcap": lambda: {"softcap": 30.0},
                         "bias": lambda: {"bias": self.aux[0]}}.get(name)
 
     def alibi(self, heads, seqlen):
         slopes = torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)], device="cuda")
-        self.aux, self.score = [slopes], lambda s, b, h, q, k: s - slopes[h] * (q - k).abs()
+        self.aux, self.score = [slopes], lambda s, b, h, q, k: s - slopes[h] * (q - k)
 
     def relative_bias(self, heads, seqlen):
         bias = torch.randn(heads, 257, device="cuda")
@@ -60,7 +63,7 @@ class Entry:
 
     def prefix_lm(self, heads, seqlen):
         prefix = torch.full((prefill.TOKENS // seqlen,), seqlen // 4, device="cuda", dtype=torch.int32)
-        self.aux, self.causal, self.mask = [prefix], False, lambda b, h, q, k: (q >= k) | (k < prefix[b])
+        self.mask_of_batch, self.aux, self.causal, self.mask = True, [prefix], False, lambda b, h, q, k: (q >= k) | (k < prefix[b])
 
     def global_tokens(self, heads, seqlen):
         self.causal, self.mask = False, lambda b, h, q, k: ((q - k).abs() <= 32) | (k < 4)
@@ -68,15 +71,33 @@ class Entry:
     def dilated(self, heads, seqlen):
         self.mask = lambda b, h, q, k: (q - k >= 0) & (q - k < 64) & ((q - k) & 3 == 0)
 
+    def sigmoid(self, heads, seqlen):
+        shift = torch.tensor([-math.log(seqlen)], device="cuda")
+        self.aux, self.score, self.normalized = [shift], lambda s, b, h, q, k: torch.nn.functional.logsigmoid(s + shift[0]), False
 
-NAMES = ("alibi", "relative_bias", "bias", "softcap", "documents", "prefix_lm", "global_tokens", "dilated")
+    def tree(self, heads, seqlen):
+        batch, parents = prefill.TOKENS // seqlen, (-1, 0, 0, 1, 1, 2, 2, 5)
+        sees = [1 << i for i in range(8)]
+        for i in range(1, 8):
+            sees[i] |= sees[parents[i]]
+        first = torch.full((batch,), seqlen - 8, device="cuda", dtype=torch.int32)
+        bits = torch.tensor(batch * [sees], device="cuda", dtype=torch.uint8)
+        self.aux, self.mask_of_batch = [first, bits], True
+        self.mask = lambda b, h, q, k: (q >= k) & ((k < first[b]) | (bits[b, (q - first[b]).clamp(0)] >> (k - first[b]).clamp(0) & 1 == 1))
+
+
+NAMES = ("alibi", "relative_bias", "bias", "softcap", "documents", "prefix_lm", "global_tokens", "dilated", "sigmoid", "tree")
 
 
 def flex_of(entry, batch, heads, seqlen):
     mask = entry.mask or causal
-    broadcast = None if entry.name == "prefix_lm" else 1
-    blocks = create_block_mask(mask, batch if broadcast is None else 1, 1, seqlen, seqlen, device="cuda")
-    compiled = torch.compile(flex_attention, dynamic=False)
+    blocks = create_block_mask(mask, batch if entry.mask_of_batch else 1, 1, seqlen, seqlen, device="cuda")
+
+    def unnormalized(*inputs, **given):
+        out, lse = flex_attention(*inputs, return_lse=True, **given)
+        return out * lse.exp()[..., None].to(out.dtype)
+
+    compiled = torch.compile(flex_attention if entry.normalized else unnormalized, dynamic=False)
 
     def runner(**given):
         def run(q, k, v, out):
@@ -106,7 +127,7 @@ def row(pack, entry, seqlen, dim, options):
         sets.append((q, k, v, torch.empty_like(q)))
     lists = None
     if entry.mask:
-        lists = pack.attention_blocks(entry.given["mask_mod"], batch if entry.name == "prefix_lm" else None, None, seqlen, seqlen,
+        lists = pack.attention_blocks(entry.given["mask_mod"], batch if entry.mask_of_batch else None, None, seqlen, seqlen,
                                       causal=entry.causal, aux=entry.aux, like=sets[0][0])
     runs = {"ptxpack": lambda q, k, v, out: pack.attention(q, k, v, out=out, block_mask=lists, **entry.given),
             "without": lambda q, k, v, out: pack.attention(q, k, v, out=out, causal=entry.causal),
