@@ -316,7 +316,7 @@ static bool splits(const estimate *e)
     /* with more than that in registers ptxas would spill: of consumers, or of a producer that has 32 */
     bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) ==
                        256 &&
-                   (e->m == 64 ? g->softcap > 0 : attention_masks_left(g))) ||
+                   (e->m == 64 ? g->softcap > 0 && e->desc->dtype == PTXPACK_F16 : attention_masks_left(g))) ||
                   (g->varlen && ptxpack_variant_parameter(e->row, "REGS_PRODUCER", 0) == 32) ||
                   (g->varlen && e->group > 1 && ptxpack_variant_parameter(e->row, "HEAD_DIM", 0) == 96 &&
                    attention_has_sinks(g));
