@@ -97,27 +97,27 @@ static double     score_of_alibi(void *context, double s, int32_t b, int32_t h, 
     return s - (double)slope_of(h) * fabs((double)q - kv);
 }
 
-/* ---- scores that rise with the key; every fourth head attends to nothing, which the shifts of its rows and blocks say ---------- */
-static const char rising_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
-                                   "        .reg .f32 %my_slope<\\rows>;\n"
-                                   ".endm\n"
-                                   ".macro SCORE_MOD_ROW r, b, h, q\n"
-                                   "        AUX_LOAD f32, %my_slope\\r, 0, \\h\n"
-                                   ".endm\n"
-                                   ".macro SCORE_MOD_SHIFT shift, r, b, h, q, kv\n"
-                                   "        .reg .b32 %my_x;\n"
-                                   "        .reg .pred %my_some;\n"
-                                   "        sub.s32 %my_x, \\kv, \\q;\n"
-                                   "        cvt.rn.f32.s32 \\shift, %my_x;\n"
-                                   "        mul.f32 \\shift, \\shift, %my_slope\\r;\n"
-                                   "        and.b32 %my_x, \\h, 3;\n"
-                                   "        setp.ne.s32 %my_some, %my_x, 3;\n"
-                                   "        selp.f32 \\shift, \\shift, 0fFF800000, %my_some;\n"
-                                   ".endm\n"
-                                   ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n"
-                                   "        fma.rn.f32 \\s, %my_slope\\r, \\cf, \\s;\n"
-                                   ".endm\n";
-static double     score_of_rising(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
+/* ---- scores that rise with the key, by shifts; every fourth head attends to nothing, which the shifts of its rows and blocks say ---------- */
+static const char sloping_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
+                                    "        .reg .f32 %my_slope<\\rows>;\n"
+                                    ".endm\n"
+                                    ".macro SCORE_MOD_ROW r, b, h, q\n"
+                                    "        AUX_LOAD f32, %my_slope\\r, 0, \\h\n"
+                                    ".endm\n"
+                                    ".macro SCORE_MOD_SHIFT shift, r, b, h, q, kv\n"
+                                    "        .reg .b32 %my_x;\n"
+                                    "        .reg .pred %my_some;\n"
+                                    "        sub.s32 %my_x, \\kv, \\q;\n"
+                                    "        cvt.rn.f32.s32 \\shift, %my_x;\n"
+                                    "        mul.f32 \\shift, \\shift, %my_slope\\r;\n"
+                                    "        and.b32 %my_x, \\h, 3;\n"
+                                    "        setp.ne.s32 %my_some, %my_x, 3;\n"
+                                    "        selp.f32 \\shift, \\shift, 0fFF800000, %my_some;\n"
+                                    ".endm\n"
+                                    ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n"
+                                    "        fma.rn.f32 \\s, %my_slope\\r, \\cf, \\s;\n"
+                                    ".endm\n";
+static double     score_of_sloping(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context, (void)b;
     return h % 4 == 3 ? -INFINITY : s + (double)slope_of(h) * ((double)kv - q);
@@ -187,9 +187,16 @@ const check_hook check_hooks[CHECK_HOOKS] = {
      0,
      0},
     {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}, 0, NONE, 0, 0},
-    {"rising, heads without keys", rising_score, NULL, {score_of_rising, NULL, NULL, NULL}, 0, NONE, 0, 0},
     {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}, 0, NONE, 0, 0},
     {"sigmoid", sigmoid_score, NULL, {score_of_sigmoid, NULL, NULL, NULL}, PTXPACK_UNNORMALIZED, NONE, 0, 0},
+    {"slopes by shifts, heads without keys",
+     sloping_score,
+     NULL,
+     {score_of_sloping, NULL, NULL, NULL},
+     0,
+     NONE,
+     0,
+     0},
     {"bf16 bias", NULL, NULL, {0}, PTXPACK_BIAS, PTXPACK_BF16, 0, 0},
     {"f32 bias of all heads, bits", NULL, NULL, {0}, PTXPACK_BIAS | PTXPACK_MASK_BITS, F32, 0, 2},
     {"f16 bias of odd rows, bits of a tree, mixed scores",

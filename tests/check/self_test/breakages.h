@@ -11,6 +11,9 @@ typedef struct breakage {
         *filter; /* the cases that must notice; after a | only those runs whose mask's name contains this */
 } breakage;
 
+extern const breakage hopper_breakages[]; /* of rows that only a Hopper GPU runs */
+extern const int      hopper_breakage_count;
+
 /* How many there are, of all rows, or with those of rows that only a Hopper GPU runs, which come last. */
 int             breakage_count(bool hopper);
 const breakage *breakage_at(int i);
