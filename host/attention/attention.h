@@ -11,8 +11,9 @@
  * Chunks   With `chunk` n the keys and the rows of a sequence lie in chunks of n positions, from its first key on, and a row
  *          attends to keys of its own chunk alone: with p = i + seqlen_kv - seqlen_q to those with p - p % n <= j <= p.
  * Bias     With PTXPACK_BIAS bias[sequence][query head][i][j] is added to the score of row i and key j, which are counted in
- *          their sequence, also of packed rows and in pages, the keys with those that left_pad skips.  -inf is a mask.
- *          It may be read where the mask leaves nothing, and any number may be there.
+ *          their sequence, also of packed rows and in pages, the keys with those that left_pad skips.  -inf is a mask;
+ *          a number below -1e32 may be one, too, and none may be above 1e32.  It may be read where the mask leaves nothing, and any
+ *          number may be there.
  * Bits     With PTXPACK_MASK_BITS a row attends to a key that the mask leaves only if its bit is 1:
  *            mask_keys 0   bit j of row i is that of key j
  *                      n   the bits are those of the last n keys, the last one's is bit n - 1; all keys before are seen

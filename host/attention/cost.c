@@ -313,7 +313,7 @@ static bool splits(const estimate *e)
 {
     enum { MOST_TILES = 1 << 20 };
     const attention_geometry *g = e->geometry;
-    /* with more than that in registers ptxas would spill: of consumers, or of a producer that has 32 */
+    /* with more than that in registers ptxas would spill: of consumers (a softcap with f16 alone), or of a producer that has 32 */
     bool spills = (attention_row_values(e->row) / ptxpack_variant_parameter(e->row, "COLUMN_GROUPS", 1) ==
                        256 &&
                    (e->m == 64 ? g->softcap > 0 && e->desc->dtype == PTXPACK_F16 : attention_masks_left(g))) ||

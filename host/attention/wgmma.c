@@ -21,13 +21,14 @@ static attention_split split_of(const plan_problem *problem, const attention_wgm
 static bool alibi_is_past(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
     if (!attention_has_alibi(g) || attention_has_hooks(g) ||
-        attention_has_bias(g)) /* these have whole scores */
+        attention_has_bias(g)) /* these may want whole scores */
         return false;
     return g->varlen ? g->bottom_right && g->reach_right == 0
                      : g->limited_right && g->right_offset <= d->seqlen_kv - d->seqlen_q;
 }
 
-/* Whether sums of products may begin with the bias over the scale: all of a score is their sum, and that quotient does not overflow. */
+/* Whether sums of products may begin with the bias over the scale: a score is only their sum, and with this scale the quotient of a bias up to
+ * 1e32 is finite. */
 static bool bias_is_first(const attention_geometry *g)
 {
     const float least_scale = 1e-6F;

@@ -19,7 +19,7 @@ static const struct part {
     int         bit;
 } parts_known[] = {{"", HOOK_MOD},         {"_REGISTERS", HOOK_REGISTERS}, {"_ROW", HOOK_ROW},
                    {"_BLOCK", HOOK_BLOCK}, {"_UNIT", HOOK_UNIT},           {"_SHIFT", HOOK_SHIFT}};
-static const int score_parts = HOOK_UNIT | HOOK_SHIFT; /* which a mask_mod has not */
+static const int score_parts = HOOK_UNIT | HOOK_SHIFT; /* which only a score_mod may have */
 
 /* They compute from registers, or read memory; none of them waits, jumps, writes memory, or depends on other threads. */
 static const char *const instructions[] = {"abs",  "add",  "and",      "bfe",   "bfi",   "bfind", "brev",

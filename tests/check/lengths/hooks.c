@@ -97,7 +97,7 @@ static double     score_of_alibi(void *context, double s, int32_t b, int32_t h, 
     return s - (double)slope_of(h) * fabs((double)q - kv);
 }
 
-/* ---- scores that rise with the key, by shifts; every fourth head attends to nothing, which the shifts of its rows and blocks say ---------- */
+/* ---- scores that rise with the key, by shifts; every third row attends to nothing, which its shifts say ---------- */
 static const char sloping_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
                                     "        .reg .f32 %my_slope<\\rows>;\n"
                                     ".endm\n"
@@ -110,8 +110,8 @@ static const char sloping_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
                                     "        sub.s32 %my_x, \\kv, \\q;\n"
                                     "        cvt.rn.f32.s32 \\shift, %my_x;\n"
                                     "        mul.f32 \\shift, \\shift, %my_slope\\r;\n"
-                                    "        and.b32 %my_x, \\h, 3;\n"
-                                    "        setp.ne.s32 %my_some, %my_x, 3;\n"
+                                    "        rem.s32 %my_x, \\q, 3;\n"
+                                    "        setp.ne.s32 %my_some, %my_x, 1;\n"
                                     "        selp.f32 \\shift, \\shift, 0fFF800000, %my_some;\n"
                                     ".endm\n"
                                     ".macro SCORE_MOD s, r, b, h, q, kv, c, cf\n"
@@ -120,7 +120,7 @@ static const char sloping_score[] = ".macro SCORE_MOD_REGISTERS rows\n"
 static double     score_of_sloping(void *context, double s, int32_t b, int32_t h, int32_t q, int32_t kv)
 {
     (void)context, (void)b;
-    return h % 4 == 3 ? -INFINITY : s + (double)slope_of(h) * ((double)kv - q);
+    return q % 3 == 1 ? -INFINITY : s + (double)slope_of(h) * ((double)kv - q);
 }
 
 /* ---- documents, read for each key ------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ const check_hook check_hooks[CHECK_HOOKS] = {
     {"alibi", alibi_score, NULL, {score_of_alibi, NULL, NULL, NULL}, 0, NONE, 0, 0},
     {"documents", NULL, documents_mask, {NULL, mask_of_documents, NULL, NULL}, 0, NONE, 0, 0},
     {"sigmoid", sigmoid_score, NULL, {score_of_sigmoid, NULL, NULL, NULL}, PTXPACK_UNNORMALIZED, NONE, 0, 0},
-    {"slopes by shifts, heads without keys",
+    {"slopes by shifts, rows without keys",
      sloping_score,
      NULL,
      {score_of_sloping, NULL, NULL, NULL},
