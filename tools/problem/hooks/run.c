@@ -32,10 +32,10 @@ static const char after[] =
     "        .reg .b64 %at;\n"
     "        .reg .f32 %s, %one, %unit, %shift;\n"
     "        .reg .pred %keep;\n"
-    " .if HOOK_SCORE & 2\n"
+    " .if HOOK_SCORE & HAS_REGISTERS\n"
     "        SCORE_MOD_REGISTERS 1\n"
     " .endif\n"
-    " .if HOOK_MASK & 2\n"
+    " .if HOOK_MASK & HAS_REGISTERS\n"
     "        MASK_MOD_REGISTERS 1\n"
     " .endif\n"
     "        mov.u32 %x, %ctaid.x;\n"
@@ -54,7 +54,7 @@ static const char after[] =
     "        ld.param.u32 %q, [position];\n"
     "        ld.param.u32 %kv, [first];\n"
     "        add.u32 %kv, %kv, %x;\n"
-    " .if HOOK_SCORE & 16\n"
+    " .if HOOK_SCORE & HAS_UNIT\n"
     "        mov.f32 %one, 0f3F800000;\n"
     "        mov.f32 %unit, %one;\n"
     "        {\n"
@@ -62,18 +62,18 @@ static const char after[] =
     "        }\n"
     " .endif\n"
     " .irp name, SCORE, MASK\n"
-    "  .if HOOK_\\name & 4\n"
+    "  .if HOOK_\\name & HAS_ROW\n"
     "        {\n"
     "        \\name\\()_MOD_ROW 0, %b, %h, %q\n"
     "        }\n"
     "  .endif\n"
-    "  .if HOOK_\\name & 8\n"
+    "  .if HOOK_\\name & HAS_BLOCK\n"
     "        {\n"
     "        \\name\\()_MOD_BLOCK 0, %b, %h, %q, %kv\n"
     "        }\n"
     "  .endif\n"
     " .endr\n"
-    " .if HOOK_SCORE & 32\n"
+    " .if HOOK_SCORE & HAS_SHIFT\n"
     "        {\n"
     "        SCORE_MOD_SHIFT %shift, 0, %b, %h, %q, %kv\n"
     "        }\n"
@@ -82,10 +82,10 @@ static const char after[] =
     "        {\n"
     "        SCORE_MOD %s, 0, %b, %h, %q, %kv, 0, 0.0\n"
     "        }\n"
-    "  .if HOOK_SCORE & 32\n"
+    "  .if HOOK_SCORE & HAS_SHIFT\n"
     "        add.f32 %s, %s, %shift;\n"
     "  .endif\n"
-    "  .if HOOK_SCORE & 16\n"
+    "  .if HOOK_SCORE & HAS_UNIT\n"
     "        mul.f32 %s, %s, %unit;\n"
     "  .endif\n"
     " .endif\n"
@@ -138,12 +138,15 @@ static bool load_program(attention_hook_runner *r, const attention_hook_files *f
         return false;
     if (written < 0)
         return snprintf(r->gpu->line, sizeof r->gpu->line, "no memory for a kernel"), false;
-    const ptxpack_symbol symbols[] = {{"HOOK_SCORE", parts[HOOK_SCORE]}, {"HOOK_MASK", parts[HOOK_MASK]}};
+    const ptxpack_symbol symbols[] = {{"HOOK_SCORE", parts[HOOK_SCORE]}, {"HOOK_MASK", parts[HOOK_MASK]},
+                                      {"HAS_REGISTERS", HOOK_REGISTERS}, {"HAS_ROW", HOOK_ROW},
+                                      {"HAS_BLOCK", HOOK_BLOCK},         {"HAS_UNIT", HOOK_UNIT},
+                                      {"HAS_SHIFT", HOOK_SHIFT}};
     const ptxpack_source source = {.size = sizeof source,
                                    .path = "hooks.ptx",
                                    .text = text,
                                    .symbols = symbols,
-                                   .symbol_count = HOOK_COUNT};
+                                   .symbol_count = sizeof symbols / sizeof symbols[0]};
     bool ok = device_status(r->gpu, ptxpack_program_load(r->gpu->handle, &source, &r->program)) &&
               device_status(r->gpu, ptxpack_program_function(r->program, "hook_row", &r->function));
     free(text);
