@@ -12,6 +12,7 @@
 #include "arrivals/arrivals.h"
 #include "bias/bias.h"
 #include "cost.h"
+#include "host/plan/quotient.h"
 #include "mma_layout.h"
 #include "mma_symbols.h"
 #include "op.h"
@@ -263,21 +264,13 @@ static void fill_tensors(attention_decode_arguments *a, const ptxpack_attention_
     a->o_head = t[TENSOR_O].head * ELEMENT;
 }
 
-void attention_inverse(int64_t d, int32_t *inverse, int32_t *shift)
-{
-    *shift = 0;
-    while ((int64_t)1 << *shift < d)
-        ++*shift;
-    *inverse = (int32_t)(uint32_t)divide_up((int64_t)1 << (31 + *shift), d);
-}
-
 static void fill_inverses(attention_decode_arguments *a)
 {
-    attention_inverse(a->tile_padded, &a->tile_padded_inverse, &a->tile_padded_shift);
-    attention_inverse(a->part, &a->part_inverse, &a->part_shift);
-    attention_inverse(a->order, &a->order_inverse, &a->order_shift);
-    attention_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
-    attention_inverse(a->row_tiles, &a->row_tiles_inverse, &a->row_tiles_shift);
+    quotient_inverse(a->tile_padded, &a->tile_padded_inverse, &a->tile_padded_shift);
+    quotient_inverse(a->part, &a->part_inverse, &a->part_shift);
+    quotient_inverse(a->order, &a->order_inverse, &a->order_shift);
+    quotient_inverse(a->heads_kv, &a->heads_kv_inverse, &a->heads_kv_shift);
+    quotient_inverse(a->row_tiles, &a->row_tiles_inverse, &a->row_tiles_shift);
 }
 
 static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
@@ -326,8 +319,8 @@ static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention
     to->seqlen_kv = d->seqlen_kv;
     to->tile_ranges = (int32_t)s->tile_ranges;
     to->range_tiles = (int32_t)divide_up(s->tiles, s->grid);
-    attention_inverse(to->tile_ranges, &to->tile_ranges_inverse, &to->tile_ranges_shift);
-    attention_inverse(s->grid, &to->ranges_inverse, &to->ranges_shift);
+    quotient_inverse(to->tile_ranges, &to->tile_ranges_inverse, &to->tile_ranges_shift);
+    quotient_inverse(s->grid, &to->ranges_inverse, &to->ranges_shift);
 }
 
 static void fill_chunks(attention_decode_arguments *to, const attention_geometry *g)

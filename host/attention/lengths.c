@@ -1,5 +1,6 @@
 /* lengths.c - sequences with lengths of their own: descriptors and buffers of all ages, and the checks of what the
  * fields about lengths, packed rows and pages say. */
+#include "host/plan/quotient.h"
 #include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
@@ -274,7 +275,7 @@ attention_chunks_arguments attention_count_chunks(const attention_geometry *g)
 {
     attention_chunks_arguments a = {.chunk = g->chunk};
     if (g->chunk > 0)
-        attention_inverse(g->chunk, &a.chunk_inverse, &a.chunk_shift);
+        quotient_inverse(g->chunk, &a.chunk_inverse, &a.chunk_shift);
     return a;
 }
 

@@ -33,7 +33,7 @@
 /* What they have at the end of all with CHUNK. */
 #define ATTENTION_CHUNKS(X, S)                                                                         \
     X(S, int32_t,  chunk,         "ARG_CHUNK")         /* keys; the left limit is a row's position */  \
-    X(S, int32_t,  chunk_inverse, "ARG_CHUNK_INVERSE") /* attention_inverse */                         \
+    X(S, int32_t,  chunk_inverse, "ARG_CHUNK_INVERSE") /* quotient_inverse */                          \
     X(S, int32_t,  chunk_shift,   "ARG_CHUNK_SHIFT")
 
 /* What they have after that with hooks. */
@@ -170,7 +170,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  tile_padded,   "ARG_TILE_PADDED")   /* places of a tile in the list */              \
     X(S, int32_t,  part,          "ARG_PART")          /* key blocks of a part; of VARLEN if FIXED */  \
     X(S, int32_t,  fixed,         "ARG_FIXED")         /* 1: the descriptor says the part */           \
-    X(S, int32_t,  tile_padded_inverse, "ARG_TILE_PADDED_INVERSE") /* decode/tiles.ptx, QUOTIENT */    \
+    X(S, int32_t,  tile_padded_inverse, "ARG_TILE_PADDED_INVERSE") /* quotient_inverse */              \
     X(S, int32_t,  tile_padded_shift, "ARG_TILE_PADDED_SHIFT")                                         \
     X(S, int32_t,  part_inverse,  "ARG_PART_INVERSE")                                                  \
     X(S, int32_t,  part_shift,    "ARG_PART_SHIFT")                                                    \

@@ -90,9 +90,6 @@ typedef struct attention_ranges {
     int64_t tile_ranges;        /* ranges of a tile, where all tiles begin with a range; or 1 */
     int64_t order, apart;       /* whole tiles in a range, so far apart; or 1 */
 } attention_ranges;
-/* For d from 1 to 2^30 and x below 2^30: x / d = (2 x inverse) >> 32 >> shift, in unsigned numbers of 32 bits and their
- * product of 64, as QUOTIENT in ptx/attention/decode/tiles.ptx computes it. */
-void             attention_inverse(int64_t d, int32_t *inverse, int32_t *shift);
 attention_ranges attention_decode_ranges(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                          const ptxpack_variant *row, const ptxpack_device_caps *caps,
                                          int sm_count);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "host/plan/memory.h"
+#include "host/plan/quotient.h"
 #include "op.h"
 
 void gemm_build_symbols(const ptxpack_gemm_desc *d, bool ragged, symbol_list *list)
@@ -36,6 +37,24 @@ double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height)
 {
     const double some = groups_with_rows(groups, rows), each = (double)rows / some / (double)height;
     return some * (each > 0.5 ? each + 0.5 : 1);
+}
+
+gemm_tile_order gemm_order_tiles(int64_t tiles_m, int64_t tiles_n, int64_t group)
+{
+    const int64_t   last = tiles_m > 0 ? (tiles_m - 1) % group + 1 : 1;
+    gemm_tile_order order = {
+        .tiles_m = (int32_t)tiles_m,
+        .matrix_tiles = (int32_t)(tiles_m * tiles_n),
+        .group_m = (int32_t)group,
+        .group_tiles = (int32_t)(group * tiles_n),
+    };
+    quotient_inverse(order.matrix_tiles > 0 ? order.matrix_tiles : 1, &order.matrix_tiles_inverse,
+                     &order.matrix_tiles_shift);
+    quotient_inverse(order.group_tiles > 0 ? order.group_tiles : 1, &order.group_tiles_inverse,
+                     &order.group_tiles_shift);
+    quotient_inverse(group, &order.group_m_inverse, &order.group_m_shift);
+    quotient_inverse(last, &order.last_m_inverse, &order.last_m_shift);
+    return order;
 }
 
 /* ---- the operation ------------------------------------------------------------------------------------ */

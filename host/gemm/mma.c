@@ -35,7 +35,12 @@ static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc
  * the last one in 32-bit registers.  tanh.approx needs PTX ISA 7.0, and some rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 4096, STRIDE_LIMIT = INT32_MAX / 2 };
+    enum {
+        TANH_ISA = 70,
+        EXTENT_LIMIT = INT32_MAX - 4096,
+        STRIDE_LIMIT = INT32_MAX / 2,
+        TILE_LIMIT = INT32_MAX / 2
+    };
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
     const int                isa = problem->caps.isa;
@@ -51,9 +56,9 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
             snprintf(line, PLAN_LINE, "%c is %d, more than %d", "mnk"[i], (int)extents[i], (int)EXTENT_LIMIT);
             return line;
         }
-    if (tiles_of(row, desc, g) > INT32_MAX) {
+    if (tiles_of(row, desc, g) > TILE_LIMIT) {
         snprintf(line, PLAN_LINE, "m %d, n %d, batch %d are %.0f tiles, more than %d", (int)desc->m,
-                 (int)desc->n, (int)g->batch, tiles_of(row, desc, g), INT32_MAX);
+                 (int)desc->n, (int)g->batch, tiles_of(row, desc, g), (int)TILE_LIMIT);
         return line;
     }
     if (desc->activation == PTXPACK_ACTIVATION_GELU && row->isa < TANH_ISA && isa < TANH_ISA) {
@@ -133,11 +138,10 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         .n = desc->n,
         .k = desc->k,
         .blocks = (int32_t)blocks_of(desc->k, parameter(row, "BLOCK_K")),
-        .tiles_m = (int32_t)tiles_m,
-        .matrix_tiles = (int32_t)(tiles_m * tiles_n),
-        .group_m = group_of(row, problem->sm_count, tiles_m),
     };
-    a->group_tiles = (int32_t)(a->group_m * tiles_n);
+    const gemm_tile_order from = gemm_order_tiles(tiles_m, tiles_n, group_of(row, problem->sm_count, tiles_m));
+    gemm_mma_arguments   *to = a;
+    GEMM_TILE_ORDER(ARGUMENT_COPY, )
     fill_lines(a, g);
     plan->grid[0] = (uint32_t)(tiles_m * tiles_n * g->batch);
     return PTXPACK_OK;

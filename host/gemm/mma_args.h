@@ -4,6 +4,24 @@
 #define PTXPACK_GEMM_MMA_ARGS_H
 #include "host/plan/arguments.h"
 
+/* The order of tiles, of clusters where there are any (ptx/gemm/matrix_tile.ptx).  An inverse and a shift: quotient_inverse. */
+/* clang-format off */
+#define GEMM_TILE_ORDER(X, S)                                                                                    \
+    X(S, int32_t,  tiles_m,              "ARG_TILES_M")          /* tiles in a column of them */                 \
+    X(S, int32_t,  matrix_tiles,         "ARG_MATRIX_TILES")     /* in a matrix */                               \
+    X(S, int32_t,  group_m,              "ARG_GROUP_M")          /* rows of tiles that are worked on together */ \
+    X(S, int32_t,  group_tiles,          "ARG_GROUP_TILES")      /* tiles in so many rows */                     \
+    X(S, int32_t,  matrix_tiles_inverse, "ARG_MATRIX_TILES_INVERSE")                                             \
+    X(S, int32_t,  matrix_tiles_shift,   "ARG_MATRIX_TILES_SHIFT")                                               \
+    X(S, int32_t,  group_tiles_inverse,  "ARG_GROUP_TILES_INVERSE")                                              \
+    X(S, int32_t,  group_tiles_shift,    "ARG_GROUP_TILES_SHIFT")                                                \
+    X(S, int32_t,  group_m_inverse,      "ARG_GROUP_M_INVERSE")                                                  \
+    X(S, int32_t,  group_m_shift,        "ARG_GROUP_M_SHIFT")                                                    \
+    X(S, int32_t,  last_m_inverse,       "ARG_LAST_M_INVERSE")   /* of the rows of the last of such groups */    \
+    X(S, int32_t,  last_m_shift,         "ARG_LAST_M_SHIFT")
+/* clang-format on */
+ARGUMENT_STRUCT(GEMM_TILE_ORDER, gemm_tile_order);
+
 /* clang-format off */
 #define GEMM_MMA_ARGUMENTS(X, S)                                                                     \
     X(S, uint64_t, a,            "ARG_A")            /* device addresses */                          \
@@ -23,10 +41,7 @@
     X(S, int32_t,  n,            "ARG_N")                                                            \
     X(S, int32_t,  k,            "ARG_K")                                                            \
     X(S, int32_t,  blocks,       "ARG_BLOCKS")       /* of BLOCK_K k; the last may be partial */     \
-    X(S, int32_t,  tiles_m,      "ARG_TILES_M")      /* tiles in a column of them */                 \
-    X(S, int32_t,  matrix_tiles, "ARG_MATRIX_TILES") /* in a matrix */                               \
-    X(S, int32_t,  group_m,      "ARG_GROUP_M")      /* rows of tiles that are worked on together */ \
-    X(S, int32_t,  group_tiles,  "ARG_GROUP_TILES")  /* tiles in so many rows */                     \
+    GEMM_TILE_ORDER(X, S)                                                                            \
     X(S, float,    alpha,        "ARG_ALPHA")                                                        \
     X(S, float,    beta,         "ARG_BETA")
 /* clang-format on */

@@ -65,6 +65,9 @@ typedef struct gemm_rows_layout {
 gemm_rows_layout gemm_rows_layout_of(const ptxpack_variant *row);
 ptxpack_status   gemm_rows_derive(const ptxpack_variant *row, void *out);
 
+/* So many rows of so many tiles, groups of `group` rows of tiles one after another. */
+gemm_tile_order gemm_order_tiles(int64_t tiles_m, int64_t tiles_n, int64_t group);
+
 /* How many tiles of `height` rows groups with `rows` rows in all have: at most, and where sizes are as they come. */
 double gemm_groups_most_tiles(int32_t groups, int32_t rows, int64_t height);
 double gemm_groups_usual_tiles(int32_t groups, int32_t rows, int64_t height);

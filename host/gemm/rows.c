@@ -1,6 +1,7 @@
 /* rows.c - the method of the rows of ptx/gemm/rows.ptx: products of few rows, where B comes from memory once. */
 #include <stdio.h>
 
+#include "host/plan/quotient.h"
 #include "op.h"
 
 enum { BLOCK_K = 32 };
@@ -98,7 +99,8 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     const int64_t            wanted = splits_of(row, l, tiles, blocks, problem->sm_count);
     const int64_t            part = blocks > 0 ? divided_up(blocks, wanted) : 0;
     const int64_t            splits = blocks > 0 ? divided_up(blocks, part) : 1;
-    ((ptxpack_gemm_plan *)head)->arguments.rows = (gemm_rows_arguments){
+    gemm_rows_arguments     *a = &((ptxpack_gemm_plan *)head)->arguments.rows;
+    *a = (gemm_rows_arguments){
         .a_line = x[GEMM_A].stride * ELEMENT,
         .b_line = x[GEMM_B].stride * ELEMENT,
         .c_line = x[GEMM_C].stride * ELEMENT,
@@ -109,6 +111,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
         .blocks = (int32_t)part,
         .splits = (int32_t)splits,
     };
+    quotient_inverse(splits, &a->splits_inverse, &a->splits_shift);
     head->grid[0] = (uint32_t)(tiles * splits);
     if (splits > 1) {
         head->counters = (uint64_t)divided_up(tiles * COUNTER, ALIGNMENT) * ALIGNMENT;

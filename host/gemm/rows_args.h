@@ -22,6 +22,8 @@
     X(S, int32_t,  k,         "ARG_K")                                                               \
     X(S, int32_t,  blocks,    "ARG_BLOCKS")    /* of 32 k, of a part */                              \
     X(S, int32_t,  splits,    "ARG_SPLITS")    /* parts of k, each of a block */                     \
+    X(S, int32_t,  splits_inverse, "ARG_SPLITS_INVERSE")                                             \
+    X(S, int32_t,  splits_shift, "ARG_SPLITS_SHIFT")                                                 \
     X(S, float,    alpha,     "ARG_ALPHA")                                                           \
     X(S, float,    beta,      "ARG_BETA")
 /* clang-format on */

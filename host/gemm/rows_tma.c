@@ -2,6 +2,7 @@
  * ptx/gemm/rows_norm.ptx: products of few rows, where TMA brings B from memory once. */
 #include <stdio.h>
 
+#include "host/plan/quotient.h"
 #include "host/plan/tensor_map.h"
 #include "host/plan/tiles.h"
 #include "op.h"
@@ -263,6 +264,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     a->m = d->m;
     a->n = d->n;
     a->splits = (int32_t)c.splits;
+    quotient_inverse(c.splits, &a->splits_inverse, &a->splits_shift);
     a->items = (int32_t)(c.tiles * c.splits);
     a->part_blocks = (int32_t)c.part_blocks;
     a->all_blocks = (int32_t)c.all_blocks;

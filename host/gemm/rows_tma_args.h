@@ -18,6 +18,8 @@
     X(S, int32_t,             m,           "ARG_M")                                                                    \
     X(S, int32_t,             n,           "ARG_N")                                                                    \
     X(S, int32_t,             splits,      "ARG_SPLITS")      /* parts of k of a tile */                               \
+    X(S, int32_t,             splits_inverse, "ARG_SPLITS_INVERSE")                                                    \
+    X(S, int32_t,             splits_shift, "ARG_SPLITS_SHIFT")                                                        \
     X(S, int32_t,             items,       "ARG_ITEMS")       /* tiles times parts */                                  \
     X(S, int32_t,             part_blocks, "ARG_PART_BLOCKS") /* blocks of k of a part; the last one may have fewer */ \
     X(S, int32_t,             all_blocks,  "ARG_ALL_BLOCKS")  /* of k */                                               \

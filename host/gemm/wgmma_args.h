@@ -2,7 +2,7 @@
  * .param struct.  "Tiles" are those of a cluster. */
 #ifndef PTXPACK_GEMM_WGMMA_ARGS_H
 #define PTXPACK_GEMM_WGMMA_ARGS_H
-#include "host/plan/arguments.h"
+#include "mma_args.h"
 
 /* clang-format off */
 #define GEMM_WGMMA_ARGUMENTS(X, S)                                                                                        \
@@ -21,10 +21,7 @@
     X(S, int32_t,             n,            "ARG_N")                                                                      \
     X(S, int32_t,             k_begin,      "ARG_K_BEGIN")      /* of the first block of k; beyond all where k is 0 */    \
     X(S, int32_t,             k_blocks,     "ARG_K_BLOCKS")     /* 1 or more */                                           \
-    X(S, int32_t,             tiles_m,      "ARG_TILES_M")                                                                \
-    X(S, int32_t,             group_m,      "ARG_GROUP_M")      /* rows of tiles that are worked on together */           \
-    X(S, int32_t,             group_tiles,  "ARG_GROUP_TILES")  /* tiles in so many rows */                               \
-    X(S, int32_t,             matrix_tiles, "ARG_MATRIX_TILES")                                                           \
+    GEMM_TILE_ORDER(X, S)                                                                                                 \
     X(S, int32_t,             tiles_total,  "ARG_TILES_TOTAL")                                                            \
     X(S, int32_t,             batches_a,    "ARG_BATCHES_A")    /* 1: one matrix for each of the batch; 0: one for all */ \
     X(S, int32_t,             batches_b,    "ARG_BATCHES_B")                                                              \
@@ -56,6 +53,8 @@ _Static_assert(offsetof(gemm_wgmma_fp8_arguments, beta) == offsetof(gemm_wgmma_a
     X(S, uint64_t,            parts,        "ARG_PARTS")        /* the sums of each part of each of them */               \
     X(S, int32_t,             whole_tiles,  "ARG_WHOLE_TILES")  /* the first ones */                                      \
     X(S, int32_t,             cut_tiles,    "ARG_CUT_TILES")                                                              \
+    X(S, int32_t,             cut_tiles_inverse, "ARG_CUT_TILES_INVERSE") /* quotient_inverse; of none not set */         \
+    X(S, int32_t,             cut_tiles_shift, "ARG_CUT_TILES_SHIFT")                                                     \
     X(S, int32_t,             tile_parts,   "ARG_TILE_PARTS")   /* of each of them, 2 or more */                          \
     X(S, int32_t,             part_blocks,  "ARG_PART_BLOCKS")  /* blocks of k of a part; of a tile's last one as many or fewer */
 /* clang-format on */

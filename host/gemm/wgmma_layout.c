@@ -14,6 +14,7 @@ enum {
     BITS = 8 * ELEMENT,
     BOX_COLUMNS = TILE_BOX_ROW / ELEMENT,
     GROUP_ROWS = 8,     /* after which the swizzle repeats */
+    MOST_BLOCKS = 8,    /* of a cluster, on any GPU */
     WGMMA_COLUMNS = 16, /* that a warp finishes together */
 };
 
@@ -49,7 +50,7 @@ static void take_parameters(gemm_wgmma_layout *l, const ptxpack_variant *row)
     l->d_boxes = (l->block_n + l->d_columns - 1) / l->d_columns; /* the last two may overlap */
 }
 
-static bool is_extent(int64_t blocks) { return blocks == 1 || blocks == 2 || blocks == 4; }
+static bool is_extent(int64_t blocks) { return blocks == 1 || blocks == 2 || blocks == 4 || blocks == 8; }
 
 static const char *contradiction_of_fp8(const gemm_wgmma_layout *l)
 {
@@ -73,11 +74,11 @@ static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_varia
            : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % WGMMA_COLUMNS != 0
                ? "BLOCK_N is not a multiple of 16 from 64 to 256"
            : l->stages < 2                                        ? "STAGES is not 2 or more"
-           : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2 or 4"
-           : l->block_m / GROUP_ROWS % l->cluster_n != 0 ? "CLUSTER_N does not divide the groups of 8 rows of A"
-           : l->block_n / GROUP_ROWS % l->cluster_m != 0
-               ? "CLUSTER_M does not divide the groups of 8 columns of B"
-           : !is_extent(l->cluster_k) ? "CLUSTER_K is not 1, 2 or 4"
+           : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2, 4 or 8"
+           : l->cluster_m * l->cluster_n > MOST_BLOCKS            ? "a cluster has more than 8 blocks"
+           : l->block_m % l->cluster_n != 0                       ? "CLUSTER_N does not divide the rows of A"
+           : l->block_n % l->cluster_m != 0                       ? "CLUSTER_M does not divide the columns of B"
+           : !is_extent(l->cluster_k) || l->cluster_k > 4         ? "CLUSTER_K is not 1, 2 or 4"
            : l->cluster_k > 1 && (l->cluster_m * l->cluster_n > 1 || l->m_tiles > 1)
                ? "CLUSTER_K goes with no CLUSTER_M, CLUSTER_N and M_TILES"
            : boxes % l->cluster_k != 0 ? "CLUSTER_K does not divide the boxes of D"
@@ -89,8 +90,16 @@ static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_varia
 }
 
 /* ---- tiles, descriptors, boxes ------------------------------------------------------------------------ */
+/* A box of whole groups of lines becomes one of so many of them. */
+static void crop_box(ptxpack_tma_box *box, int64_t lines)
+{
+    box->bytes = box->bytes / box->box_dim[1] * lines;
+    box->box_dim[1] = (uint32_t)lines;
+}
+
 /* `extent` rows of A or columns of B, of which an instruction reads `mn`; k_lines: k goes from line to line,
- * and a box has 64 of the extent; otherwise a line has all of the block's k, and a box the extent's lines. */
+ * and a box has 64 of the extent; otherwise a line has all of the block's k, and a box the extent's lines.  A part may begin within a group
+ * of 8 lines: the swizzle is one of addresses. */
 OWN_FRAME ptxpack_status describe_operand(const char *name, gemm_wgmma_operand *o, int64_t extent, int64_t mn,
                                           int64_t block_k, bool k_lines)
 {
@@ -104,22 +113,26 @@ OWN_FRAME ptxpack_status describe_operand(const char *name, gemm_wgmma_operand *
         part = tile_of_boxes(block_k, o->part_extent, bits);
     } else {
         o->tile = tile_of_boxes(extent, block_k, bits);
-        part = tile_of_boxes(o->part_extent, block_k, bits);
+        part = tile_of_boxes(divided_up(o->part_extent, GROUP_ROWS) * GROUP_ROWS, block_k, bits);
     }
     o->read = ptxpack_wgmma_descriptor(&o->tile, k_lines ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K, bits, mn);
     o->box = tile_box(&part, RANK, bits);
+    if (!k_lines)
+        crop_box(&o->box, o->part_extent);
     o->boxes = k_lines ? o->part_extent / BOX_COLUMNS : 1;
     o->box_extent = o->part_extent / o->boxes;
     o->box_bytes = o->box.bytes;
     o->part_bytes = o->boxes * o->box_bytes;
     const ptxpack_status all[] = {o->tile.shape.status, o->read.status,
-                                  tile_check_box(name, &o->box, RANK, ptxpack_mode_size(&part, 0),
+                                  tile_check_box(name, &o->box, RANK,
+                                                 k_lines ? ptxpack_mode_size(&part, 0) : o->part_extent,
                                                  TILE_BOX_ROW / element, o->boxes, o->box_bytes / element)};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] != PTXPACK_OK)
             return all[i];
+    const ptxpack_layout plain = tile_without_swizzle(o->tile);
     for (int64_t i = 0; i < o->parts; i++)
-        if (ptxpack_at(&o->tile, i * o->part_extent) * element != i * o->part_bytes)
+        if (ptxpack_at(&plain, i * o->part_extent) * element != i * o->part_bytes)
             return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "a tile of %s is not its parts in a row", name);
     return PTXPACK_OK;
 }

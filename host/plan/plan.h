@@ -169,7 +169,7 @@ ptxpack_status plan_resolve(const plan_op *op, const ptxpack *handle, const ptxp
 const char *plan_refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE]);
 
 /* The rows that cover a problem, in table order. */
-enum { PLAN_CANDIDATES = 64 };
+enum { PLAN_CANDIDATES = 128 };
 typedef struct plan_candidate {
     const ptxpack_variant *row;
     bool                   refused; /* plan_refusal says why */

@@ -340,7 +340,7 @@ static const breakage breakages[] = {
      "setp.lt.u32 %inside, %y, %blocks;", "groups e4m3-blocks"},
     {"nothing is broken in products of few rows and in parts of tiles", "gemm/rows.ptx", NULL, NULL, "rc 9x48"},
     {"all slices have the first one's sums", "gemm/tile_part.ptx",
-     "mul.wide.u32 %slice_at, %slice, \\[GROUP_BYTES*SLICE_GROUPS];", "mov.b64 %slice_at, 0;", "rc 9x48"},
+     "mul.wide.u32 %slice_at, %slice, \\[GROUP_BYTES*(\\eights)];", "mov.b64 %slice_at, 0;", "rc 9x48"},
     {"a tile's last part is left out", "gemm/tile_part.ptx", "mov.b32 %part, 0;", "mov.b32 %part, 1;",
      "rc 9x48"},
     {"all warps of a tile count together", "gemm/tile_part.ptx",

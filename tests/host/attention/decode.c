@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "host/attention/inspect.h"
+#include "host/plan/quotient.h"
 #include "loader/inspect.h"
 
 static const ptxpack_device_caps h200 = {.arch = 90, .isa = 90};
@@ -273,7 +274,7 @@ static void check_quotients(int64_t d, uint64_t *random)
 {
     const uint32_t most = (UINT32_C(1) << 30) - 1;
     int32_t        inverse, shift;
-    attention_inverse(d, &inverse, &shift);
+    quotient_inverse(d, &inverse, &shift);
     for (int i = 0; i < 200; i++) {
         *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
         uint32_t multiple = (uint32_t)((*random >> 33) % (most / (uint64_t)d + 1) * (uint64_t)d);

@@ -319,7 +319,7 @@ static void expect_rows(ptxpack *handle, const ptxpack_gemm_desc *d, const plan_
 static void e4m3_has_rows_of_its_own(void **state)
 {
     (void)state;
-    enum { ROWS = 10 };
+    enum { ROWS = 11 };
     static const char id[] = "gemm_wgmma_sm90_fp8_128x256";
     ptxpack          *handle = open_offline("sm_90a");
     ptxpack_gemm_desc d = a_problem();
@@ -376,7 +376,7 @@ static void b_alone_has_rows_of_its_own(void **state)
     expect_row_refusal(handle, &d, id, "order_a, order_b: takes A row-major and B column-major");
     d.order_b = PTXPACK_COLUMN_MAJOR;
     d.dtype_ab = PTXPACK_E4M3; /* of both: not a B alone */
-    expect_rows(handle, &d, &gemm_wgmma_fp8, 10);
+    expect_rows(handle, &d, &gemm_wgmma_fp8, 11);
     ptxpack_close(handle);
 }
 

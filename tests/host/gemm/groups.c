@@ -274,7 +274,7 @@ static void what_a_row_cannot_do_is_told(void **state)
     d.m = 1 << 30;
     d.n = 4096;
     expect_row_refusal(handle, "gemm_mma_sm80_groups_16x64x64", &d,
-                       "m 1073741824, n 4096, batch 1 are 4294967616 tiles, more than 2147483647");
+                       "m 1073741824, n 4096, batch 1 are 4294967616 tiles, more than 1073741823");
     static const char id[] = "gemm_rows_e4m3_sm80_groups_32x32";
     d = good;
     d.dtype_b = PTXPACK_E4M3;

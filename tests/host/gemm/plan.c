@@ -256,6 +256,46 @@ static void the_arguments_are_those_of_the_problem(void **state)
     ptxpack_close(handle);
 }
 
+static int32_t divided(int64_t x, int32_t inverse, int32_t shift) /* QUOTIENT in ptx/shared/divide.ptx */
+{
+    return (int32_t)((uint32_t)((uint64_t)(uint32_t)(2 * x) * (uint32_t)inverse >> 32) >> shift);
+}
+
+/* What ptx/gemm/matrix_tile.ptx makes of a tile's number: group by group, in a group column by column. */
+static void check_tile_order(int32_t tiles_m, int32_t tiles_n, int32_t group)
+{
+    const gemm_tile_order o = gemm_order_tiles(tiles_m, tiles_n, group);
+    int32_t               number = 0;
+    for (int32_t batch = 0; batch < 2; batch++)
+        for (int32_t first = 0; first < tiles_m; first += group) {
+            const int32_t rows = tiles_m - first < group ? tiles_m - first : group;
+            const bool    last = rows < group;
+            for (int32_t column = 0; column < tiles_n; column++)
+                for (int32_t row = 0; row < rows; row++, number++) {
+                    const int32_t of_batch = divided(number, o.matrix_tiles_inverse, o.matrix_tiles_shift);
+                    const int32_t in_matrix = number - of_batch * o.matrix_tiles;
+                    const int32_t above = divided(in_matrix, o.group_tiles_inverse, o.group_tiles_shift);
+                    const int32_t within = in_matrix - above * o.group_tiles;
+                    assert_int_equal(of_batch, batch);
+                    assert_int_equal(above * o.group_m, first);
+                    assert_int_equal(divided(within, last ? o.last_m_inverse : o.group_m_inverse,
+                                             last ? o.last_m_shift : o.group_m_shift),
+                                     column);
+                }
+        }
+}
+
+static void tiles_are_found_without_divisions(void **state)
+{
+    (void)state;
+    for (int32_t tiles_m = 1; tiles_m < 20; tiles_m++)
+        for (int32_t group = 1; group <= tiles_m; group++)
+            check_tile_order(tiles_m, tiles_m % 7 + 1, group);
+    check_tile_order(511, 257, 12);
+    check_tile_order(64, 3, 64);
+    gemm_order_tiles(0, 5, 1); /* of no rows: nothing is divided by 0 */
+}
+
 /* The rows of tiles that are computed together form about a square with their columns. */
 static void groups_are_about_square(void **state)
 {
@@ -282,6 +322,7 @@ int main(void)
         cmocka_unit_test(c_may_be_in_place_of_d),
         cmocka_unit_test(small_problems_take_small_tiles),
         cmocka_unit_test(the_arguments_are_those_of_the_problem),
+        cmocka_unit_test(tiles_are_found_without_divisions),
         cmocka_unit_test(groups_are_about_square),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

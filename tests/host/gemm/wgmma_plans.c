@@ -48,7 +48,7 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     assert_true(cut * a->tile_parts * cluster <= SMS); /* no block has two */
     assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
     assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
-    assert_int_equal(plan->head.counters, cut * cluster * WARPS * (int64_t)sizeof(uint64_t));
+    assert_int_equal(plan->head.counters, cut * cluster * WARPS * LINE);
     const int64_t places = a->tile_parts == 2 ? 1 : a->tile_parts; /* of two one is added to the other */
     assert_int_equal(plan->head.workspace - plan->head.counters,
                      cut * cluster * places * sums * (int64_t)sizeof(float));
@@ -103,6 +103,25 @@ static void launches_decide_about_few_rows(void **state)
     expect_row(handle, 24, 4096, 14336, 0, "gemm_rows_tma_sm90_24x32");
     expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
     expect_row(handle, 32, 28672, 4096, constant, "gemm_wgmma");
+    ptxpack_close(handle);
+}
+
+/* On an H200: small tiles in clusters where the L2 cache brings what memory would wait for, but not beside the kernel before. */
+static void clusters_are_for_launches_by_themselves(void **state)
+{
+    (void)state;
+    const uint32_t constant = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
+    ptxpack       *handle = open_offline("sm_90a");
+    expect_row(handle, 512, 512, 512, 0, "gemm_wgmma_sm90_fit_64x64_4x1");
+    expect_row(handle, 768, 768, 768, 0, "gemm_wgmma_sm90_fit_64x96_4x1");
+    expect_row(handle, 1000, 1000, 1000, 0, "gemm_wgmma_sm90_fit_64x144_8x1");
+    expect_row(handle, 1024, 1024, 1024, 0, "gemm_wgmma_sm90_64x128_2x1");
+    expect_row(handle, 64, 4096, 14336, 0, "gemm_wgmma_sm90_fit_64x64_1x4");
+    expect_row(handle, 64, 4096, 14336, constant, "gemm_wgmma_sm90_64x64_deep");
+    expect_row(handle, 64, 28672, 4096, 0, "gemm_wgmma_sm90_fit_64x128_1x2");
+    expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_64x64");
+    expect_row(handle, 64, 10240, 8192, 0, "gemm_wgmma_sm90_fit_64x80_1x2");
+    expect_row(handle, 128, 4096, 4096, 0, "gemm_wgmma_sm90_64x64_deep");
     ptxpack_close(handle);
 }
 
@@ -216,6 +235,7 @@ int main(void)
         cmocka_unit_test(few_rows_are_brought_alone),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
         cmocka_unit_test(launches_decide_about_few_rows),
+        cmocka_unit_test(clusters_are_for_launches_by_themselves),
         cmocka_unit_test(launches_have_known_bits),
         cmocka_unit_test(boxes_have_the_rows_that_are),
         cmocka_unit_test(neighbours_of_b_are_fetched_for_few_rows),

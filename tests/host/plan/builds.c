@@ -351,6 +351,20 @@ static void every_instance_is_listed(void **state)
         }
 }
 
+/* A survey of the rows of an operation leaves none out. */
+static void surveys_have_room_for_all_rows(void **state)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        size_t of_op = 0;
+        for (size_t j = 0; j < count; j++)
+            of_op += strcmp(rows[i].op, rows[j].op) == 0;
+        assert_true(of_op <= PLAN_CANDIDATES);
+    }
+}
+
 int main(void)
 {
     setenv("PTXPACK_PTXAS", "none", 1);
@@ -358,7 +372,7 @@ int main(void)
         cmocka_unit_test(every_attention_plan_is_listed), cmocka_unit_test(every_gemm_plan_is_listed),
         cmocka_unit_test(every_vector_plan_is_listed),    cmocka_unit_test(every_append_plan_is_listed),
         cmocka_unit_test(every_merge_plan_is_listed),     cmocka_unit_test(most_of_the_list_is_asked_for),
-        cmocka_unit_test(every_instance_is_listed),
+        cmocka_unit_test(every_instance_is_listed),       cmocka_unit_test(surveys_have_room_for_all_rows),
     };
     return cmocka_run_group_tests(tests, make_list, NULL);
 }

@@ -53,6 +53,8 @@ void judge_exit(struct emu_warp *w, uint32_t mask, bool last);
 /* ---- synchronisation ------------------------------------------------------------------------------ */
 /* *clock is allocated if it is NULL. */
 void judge_release(struct emu_warp *w, uint32_t mask, struct judge_clock **clock);
+/* The same of what they had observed at their last fence, not in the scope .cta: a relaxed arrival. */
+void judge_release_fenced(struct emu_warp *w, uint32_t mask, struct judge_clock **clock);
 void judge_acquire(struct emu_warp *w, uint32_t mask, const struct judge_clock *clock);
 void judge_clock_clear(struct emu_cluster *cluster, struct judge_clock **clock); /* frees it and sets NULL */
 /* Join *from into *to and forget *from: the next phase of an mbarrier. */

@@ -323,3 +323,21 @@ void judge_fence(struct emu_warp *warp, uint32_t mask, bool own_block)
     }
     w->epoch++;
 }
+
+void judge_release_fenced(struct emu_warp *warp, uint32_t mask, struct judge_clock **clock)
+{
+    struct judge_warp *w = warp->judge;
+    if (w == NULL || w->strong == NULL)
+        return;
+    struct judge_snapshot *s = &w->strong->at[REACH_ALL];
+    mask &= s->lanes;
+    if (!mask || (*clock == NULL && (*clock = judge_clock_new(w->cluster)) == NULL))
+        return;
+    for (; mask; mask &= mask - 1)
+        for (int p = 0; p < PARTS; p++) {
+            struct judge_vector **to = &(*clock)->part[p], *v = s->part[p][__builtin_ctz(mask)];
+            if (v != NULL)
+                judge_vector_join(w->cluster->grid, to, v);
+            judge_add_own(w, mask & -mask, (enum judge_part)p, s->own[p], to);
+        }
+}

@@ -299,7 +299,9 @@ static void exec_cluster_arrive(struct emu_warp *w, const struct emu_op *op, uin
         }
         w->cluster_generation[l] = c->barrier_generation + 1;
     }
-    if (!op->u8[0])
+    if (op->u8[0]) /* relaxed */
+        judge_release_fenced(w, mask, &c->barrier_clock);
+    else
         judge_release(w, mask, &c->barrier_clock);
     c->barrier_arrived += (uint32_t)__builtin_popcount(mask);
     emu_cluster_barrier_recheck(c);
