@@ -152,8 +152,8 @@ typedef struct cut {
 } cut;
 
 /* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
- * too, and four times as long for a line beyond m, which TMA makes zeros; the ends of its items, of which the stages hide a part; and what
- * it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
+ * too, and four times as long for a line beyond m, which TMA makes zeros; memory is a little slower for what A takes of the cache's speed; the
+ * ends of its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {
@@ -165,13 +165,15 @@ static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int
         SHARE = 3000,
         MERGE = 3000
     };
-    const double tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
-    const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
-    const double k = (double)(TILE_BOX_ROW * boxes_of(row));
-    const double a = (double)(m + ZEROS * (a_lines_of(row) - m)) * BITS / bits_of_b(row);
-    const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
-    const double block = (memory > cache ? memory : cache) + LINE * (double)a_lines_of(row);
-    const double item = (double)c->part_blocks * block + END * rows * tiles;
+    static const double beside = 0.07; /* for a line of A to each column */
+    const double        tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
+    const double        rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
+    const double        k = (double)(TILE_BOX_ROW * boxes_of(row));
+    const double        a = (double)(m + ZEROS * (a_lines_of(row) - m)) * BITS / bits_of_b(row);
+    const double        slower = bits_of_b(row) == BITS ? 1 + beside * a / (16 * tiles) : 1;
+    const double        memory = k * 16 * tiles / MEMORY * slower, cache = k * (16 * tiles + a) / L2;
+    const double        block = (memory > cache ? memory : cache) + LINE * (double)a_lines_of(row);
+    const double        item = (double)c->part_blocks * block + END * rows * tiles;
     return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
            (c->splits > 1 ? MERGE : 0);
 }

@@ -81,21 +81,27 @@ static bool waits_for_b(const plan_problem *problem)
 }
 
 /* How much longer memory takes then, for the rows of A that the L2 cache brings beside each column of B; a cluster's parts of a box of A have
- * rows of zeros, too. */
+ * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer. */
 static double beside_a(const plan_problem *problem, const ptxpack_variant *row)
 {
-    static const double each = 0.05;
+    static const double each = 0.05, wide = 0.03;
+    enum { WIDE = 128 /* columns, at most not */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, height = parameter(row, "BLOCK_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     const int64_t brought = across > 1 || rows > height ? height : rows;
-    return 1 + each * (double)(brought * parts) / (double)(across * parameter(row, "BLOCK_N"));
+    const int64_t columns = parameter(row, "BLOCK_N");
+    return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0);
 }
 
 /* The bytes a clock that copies bring to an SM, at most. */
 static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum { LOW = 64 /* rows of the smallest tiles */, ANY = 80, ANY_FP8 = 64 };
-    enum { FEW = 64, PAIR = 37, TORN = 24 /* other clusters want the same B, or blocks have no rows */ };
+    enum {
+        FEW = 64,
+        PARTS = 37 /* of k */,
+        TORN = 24 /* other clusters want the same B, or blocks have no rows */
+    };
     enum { MANY = 50, WIDE = 34 /* many want the same B: their copies are slower */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, down = parameter(row, "CLUSTER_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
@@ -103,7 +109,7 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
     if (low && (rows > LOW ? across > 1 : down > 1))
         return TORN;
     if (waits_for_b(problem) && (low || parts > 1))
-        return parts > 1 || across == 2 ? PAIR : FEW;
+        return parts > 1 ? PARTS : FEW;
     if (is_fp8(row))
         return ANY_FP8;
     if (!low || down > 1 || parts > 1)
