@@ -218,6 +218,28 @@ TEST(short_sums_and_many_tiles_of_a_constant_b_are_right)
     }
 }
 
+/* Blocks of a cluster load their own B before the kernel before has ended, and the A that they share after that. */
+TEST(blocks_that_share_a_load_a_constant_b_early)
+{
+    static const char *const rows[] = {"gemm_wgmma_sm90_fit_64x64_1x4", "gemm_wgmma_sm90_fit_64x128_1x2",
+                                       "gemm_wgmma_sm90_fit_64x80_1x2"};
+    const ptxpack_gemm_desc  desc = {.size = sizeof desc,
+                                     .dtype = PTXPACK_BF16,
+                                     .m = MORE,
+                                     .n = 256,
+                                     .k = 256,
+                                     .order_b = PTXPACK_COLUMN_MAJOR};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ptxpack_gemm_plan_free(second);
+        assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, &desc, ptxpack_variant_find(rows[i]), &second),
+                         PTXPACK_OK);
+        assert_true(run(0, y, w, 0, bits[0]));
+        assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
+        assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    }
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
+}
+
 /* Of e4m3 the bytes of x and of y: y is what the product before writes. */
 TEST(a_of_e4m3_is_waited_for_beside_a_constant_b)
 {
