@@ -32,7 +32,8 @@ static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc
 }
 
 /* The kernel holds byte strides, the numbers of tiles, and those of rows, columns and k up to a block beyond
- * the last one in 32-bit registers.  tanh.approx needs PTX ISA 7.0, and some rows need less. */
+ * the last one in 32-bit registers; QUOTIENT of ptx/shared/divide.ptx takes numbers of tiles below 2^30.
+ * tanh.approx needs PTX ISA 7.0, and some rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum {

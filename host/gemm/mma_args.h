@@ -4,7 +4,8 @@
 #define PTXPACK_GEMM_MMA_ARGS_H
 #include "host/plan/arguments.h"
 
-/* The order of tiles, of clusters where there are any (ptx/gemm/matrix_tile.ptx).  An inverse and a shift: quotient_inverse. */
+/* The order of tiles, of clusters where there are any (ptx/gemm/matrix_tile.ptx).  An inverse and a shift: quotient_inverse;
+ * groups of rows, which differ, do without. */
 /* clang-format off */
 #define GEMM_TILE_ORDER(X, S)                                                                                    \
     X(S, int32_t,  tiles_m,              "ARG_TILES_M")          /* tiles in a column of them */                 \

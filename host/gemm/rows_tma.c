@@ -152,8 +152,9 @@ typedef struct cut {
 } cut;
 
 /* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
- * too, and four times as long for a line beyond m, which TMA makes zeros; memory is a little slower for what A takes of the cache's speed; the
- * ends of its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35 products of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
+ * too, and four times as long for a line beyond m, which TMA makes zeros (memory is a little slower for what A takes of the cache's speed);
+ * the ends of its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35 products
+ * of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {

@@ -65,7 +65,8 @@ static size_t corners_of(const ptxpack_variant *row)
 
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 }; /* coordinates beyond the last one are 32 bits, too */
+    /* Coordinates beyond the last one are 32 bits, too; QUOTIENT of ptx/shared/divide.ptx takes numbers below 2^30. */
+    enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 };
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *geometry = (const gemm_geometry *)problem->geometry;
     const char              *missing = ptxpack_tensor_map_refusal(problem->handle);

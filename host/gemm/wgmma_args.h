@@ -49,7 +49,7 @@ _Static_assert(offsetof(gemm_wgmma_fp8_arguments, beta) == offsetof(gemm_wgmma_a
 /* clang-format off */
 #define GEMM_WGMMA_PARTS_ARGUMENTS(X, S)                                                                                  \
     GEMM_WGMMA_ARGUMENTS(X, S)                                                                                            \
-    X(S, uint64_t,            counters,     "ARG_COUNTERS")     /* device addresses: two words of each warp of a cut tile */ \
+    X(S, uint64_t,            counters,     "ARG_COUNTERS")     /* device addresses: a counter of each warp of a cut tile */ \
     X(S, uint64_t,            parts,        "ARG_PARTS")        /* the sums of each part of each of them */               \
     X(S, int32_t,             whole_tiles,  "ARG_WHOLE_TILES")  /* the first ones */                                      \
     X(S, int32_t,             cut_tiles,    "ARG_CUT_TILES")                                                              \

@@ -188,6 +188,8 @@ const breakage hopper_breakages[] = {
      "GRID_WAIT .if MULTICAST CLUSTER_WAIT // before anything",
      ".if MULTICAST\n CLUSTER_WAIT // before anything", "chain attention_wgmma_sm90_d64_192x128"},
     {"nothing is broken in clusters of products", "gemm/wgmma_kernel.ptx", NULL, NULL, "bf16 rc 150x300x203"},
+    {"a block sends to others that may not have begun", "gemm/wgmma_kernel.ptx",
+     "CLUSTER_WAIT // before anything", "// before anything", "bf16 rc 150x300x203"},
     {"barriers of others are used before their blocks say that they are set up", "atom/mbarrier.ptx",
      "fence.mbarrier_init.release.cluster;", "", "bf16 rc 150x300x203"},
     {"the bias is read before the kernel before has ended", "gemm/wgmma_kernel.ptx", "GRID_WAIT // the bias",

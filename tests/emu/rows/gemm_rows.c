@@ -222,8 +222,8 @@ TEST(short_sums_and_many_tiles_of_a_constant_b_are_right)
 TEST(blocks_that_share_a_load_a_constant_b_early)
 {
     static const char *const rows[] = {"gemm_wgmma_sm90_fit_64x64_1x4", "gemm_wgmma_sm90_fit_64x128_1x2",
-                                       "gemm_wgmma_sm90_fit_64x80_1x2"};
-    const ptxpack_gemm_desc  desc = {.size = sizeof desc,
+                                       "gemm_wgmma_sm90_fit_64x80_1x2", "gemm_wgmma_sm90_fp8_64x64_1x4"};
+    ptxpack_gemm_desc        desc = {.size = sizeof desc,
                                      .dtype = PTXPACK_BF16,
                                      .m = MORE,
                                      .n = 256,
@@ -231,6 +231,7 @@ TEST(blocks_that_share_a_load_a_constant_b_early)
                                      .order_b = PTXPACK_COLUMN_MAJOR};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ptxpack_gemm_plan_free(second);
+        desc.dtype_ab = strstr(rows[i], "fp8") != NULL ? PTXPACK_E4M3 : (ptxpack_dtype)0;
         assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, &desc, ptxpack_variant_find(rows[i]), &second),
                          PTXPACK_OK);
         assert_true(run(0, y, w, 0, bits[0]));
