@@ -631,10 +631,10 @@ static void a_plan_of_gemm(void **state)
 }
 
 /* All tiles are counted once, and the parts are all of k.  The workspace has the sums of every part, of two parts on wgmma those of one, and
- * words that count: one for each tile of few rows; of wgmma two for each of 8 warps. */
+ * words that count: one for each tile of few rows; of wgmma 128 bytes for each of 8 warps. */
 static void a_cut_is_reported(void **state)
 {
-    enum { WARPS = 2 * 8 /* words */ };
+    enum { WARPS = 8 * 128 / 4 /* words */ };
     static const struct {
         const char *options;
         int64_t     k, sums, counters; /* of a tile */
