@@ -151,32 +151,44 @@ typedef struct cut {
     double  clocks;
 } cut;
 
+/* Lines of A that a block of k costs: one beyond m, which TMA makes zeros, four times as much. */
+static double lines_read(const ptxpack_variant *row, int64_t m)
+{
+    enum { ZEROS = 4 };
+    return (double)(m + ZEROS * (a_lines_of(row) - m));
+}
+
 /* The clocks of the busiest block: its blocks of k, 128 bytes of each column, at the speed of memory, or of the L2 cache, from which A comes,
- * too, and four times as long for a line beyond m, which TMA makes zeros (memory is a little slower for what A takes of the cache's speed);
- * the ends of its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35 products
- * of 1 to 32 rows on an H200; ZEROS of 9 and 12 rows. */
+ * too; the ends of its items, of which the stages hide a part; and what it takes until the parts of a tile are added up.  From times of 35
+ * products of 1 to 32 rows on an H200, and of 9 and 12 rows. */
 static double clocks_of(const ptxpack_variant *row, const cut *c, int64_t m, int64_t sms)
 {
     enum {
         MEMORY = 19,
         L2 = 38 /* bytes a clock and SM */,
-        ZEROS = 4 /* lines */,
         LINE = 1 /* of A, of each block: fewer leave room for more stages */,
         END = 8 /* of a row of 16 columns */,
         SHARE = 3000,
         MERGE = 3000
     };
-    static const double beside = 0.07; /* for a line of A to each column */
-    const double        tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
-    const double        rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
-    const double        k = (double)(TILE_BOX_ROW * boxes_of(row));
-    const double        a = (double)(m + ZEROS * (a_lines_of(row) - m)) * BITS / bits_of_b(row);
-    const double        slower = bits_of_b(row) == BITS ? 1 + beside * a / (16 * tiles) : 1;
-    const double        memory = k * 16 * tiles / MEMORY * slower, cache = k * (16 * tiles + a) / L2;
-    const double        block = (memory > cache ? memory : cache) + LINE * (double)a_lines_of(row);
-    const double        item = (double)c->part_blocks * block + END * rows * tiles;
+    const double tiles = (double)ptxpack_variant_parameter(row, "TILES", 1);
+    const double rows = (double)ptxpack_variant_parameter(row, "ROWS", 1);
+    const double k = (double)(TILE_BOX_ROW * boxes_of(row));
+    const double a = lines_read(row, m) * BITS / bits_of_b(row);
+    const double memory = k * 16 * tiles / MEMORY, cache = k * (16 * tiles + a) / L2;
+    const double block = (memory > cache ? memory : cache) + LINE * (double)a_lines_of(row);
+    const double item = (double)c->part_blocks * block + END * rows * tiles;
     return (double)divided_up(c->tiles * c->splits, sms) * (item + (c->splits > 1 ? SHARE : 0)) +
            (c->splits > 1 ? MERGE : 0);
+}
+
+/* How much longer whole tiles take for A, which takes a part of the cache's speed: it is read again for each tile.  Of parts this was not
+ * timed, nor of a B of e4m3. */
+static double beside_a(const ptxpack_variant *row, const cut *c, int64_t m)
+{
+    static const double each = 0.07; /* for a line of A to each column */
+    const double        columns = 16 * (double)ptxpack_variant_parameter(row, "TILES", 1);
+    return c->splits == 1 && bits_of_b(row) == BITS ? 1 + each * lines_read(row, m) / columns : 1;
 }
 
 /* The number of parts that takes the least time. */
@@ -197,6 +209,7 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
         if (best.clocks < 0 || c.clocks < best.clocks)
             best = c;
     }
+    best.clocks *= beside_a(row, &best, d->m);
     return best;
 }
 
