@@ -3,7 +3,12 @@
 #define PTXPACK_PLAN_QUOTIENT_H
 #include <stdint.h>
 
-/* For d from 1 to 2^30 and x below 2^30: x / d = (2 x inverse) >> 32 >> shift, in unsigned numbers of 32 bits and their
- * product of 64, as QUOTIENT in ptx/shared/divide.ptx computes it. */
+/* For d from 1 to 2^30. */
 void quotient_inverse(int64_t d, int32_t *inverse, int32_t *shift);
+
+/* x / d, for x below 2^30, as QUOTIENT in ptx/shared/divide.ptx computes it: kernels do, and tests. */
+static inline uint32_t quotient(uint32_t x, int32_t inverse, int32_t shift)
+{
+    return (uint32_t)((uint64_t)(x << 1) * (uint32_t)inverse >> 32) >> shift;
+}
 #endif

@@ -265,11 +265,6 @@ static void too_many_rows_are_refused(void **state)
 }
 
 /* ---- quotients ------------------------------------------------------------------------------------ */
-static uint32_t quotient(uint32_t x, int32_t inverse, int32_t shift)
-{
-    return (uint32_t)((uint64_t)(x << 1) * (uint32_t)inverse >> 32) >> shift;
-}
-
 static void check_quotients(int64_t d, uint64_t *random)
 {
     const uint32_t most = (UINT32_C(1) << 30) - 1;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "host/gemm/inspect.h"
+#include "host/plan/quotient.h"
 #include "loader/loader.h"
 
 static const ptxpack_gemm_desc good =
@@ -256,30 +257,25 @@ static void the_arguments_are_those_of_the_problem(void **state)
     ptxpack_close(handle);
 }
 
-static int32_t divided(int64_t x, int32_t inverse, int32_t shift) /* QUOTIENT in ptx/shared/divide.ptx */
-{
-    return (int32_t)((uint32_t)((uint64_t)(uint32_t)(2 * x) * (uint32_t)inverse >> 32) >> shift);
-}
-
 /* What ptx/gemm/matrix_tile.ptx makes of a tile's number: group by group, in a group column by column. */
 static void check_tile_order(int32_t tiles_m, int32_t tiles_n, int32_t group)
 {
     const gemm_tile_order o = gemm_order_tiles(tiles_m, tiles_n, group);
-    int32_t               number = 0;
+    uint32_t              number = 0;
     for (int32_t batch = 0; batch < 2; batch++)
         for (int32_t first = 0; first < tiles_m; first += group) {
             const int32_t rows = tiles_m - first < group ? tiles_m - first : group;
             const bool    last = rows < group;
             for (int32_t column = 0; column < tiles_n; column++)
                 for (int32_t row = 0; row < rows; row++, number++) {
-                    const int32_t of_batch = divided(number, o.matrix_tiles_inverse, o.matrix_tiles_shift);
-                    const int32_t in_matrix = number - of_batch * o.matrix_tiles;
-                    const int32_t above = divided(in_matrix, o.group_tiles_inverse, o.group_tiles_shift);
-                    const int32_t within = in_matrix - above * o.group_tiles;
+                    const uint32_t of_batch = quotient(number, o.matrix_tiles_inverse, o.matrix_tiles_shift);
+                    const uint32_t in_matrix = number - of_batch * (uint32_t)o.matrix_tiles;
+                    const uint32_t above = quotient(in_matrix, o.group_tiles_inverse, o.group_tiles_shift);
+                    const uint32_t within = in_matrix - above * (uint32_t)o.group_tiles;
                     assert_int_equal(of_batch, batch);
-                    assert_int_equal(above * o.group_m, first);
-                    assert_int_equal(divided(within, last ? o.last_m_inverse : o.group_m_inverse,
-                                             last ? o.last_m_shift : o.group_m_shift),
+                    assert_int_equal(above * (uint32_t)o.group_m, first);
+                    assert_int_equal(quotient(within, last ? o.last_m_inverse : o.group_m_inverse,
+                                              last ? o.last_m_shift : o.group_m_shift),
                                      column);
                 }
         }
