@@ -3,9 +3,9 @@
  * Decoding   sequences of one length draw tokens with the example's server: its time of a step, from one token on the host to
  *            the next one.  The floor are the bytes that a step must read, its weights and the K and V of all sequences, at the
  *            speed of a reduction over memory in the same run
- * Prefill    one prompt at once, from its tokens on the host to the first token.  The floor are the products and the attention of all
- *            layers alone, one after another in a graph (rounds.h): for as many prompts on end as the model has, so that clocks
- *            fall as they do there (an H200 at its limit of power is 4 % faster in the first of them than in the fourth)
+ * Prefill    one prompt at once, from its tokens on the host to the first token: the example's step.  The floor are the products and
+ *            the attention of all layers alone, one after another in a graph.  Both are cases of the same rounds (rounds.h), some
+ *            prompts on end: at its limit of power an H200 takes up to 10 % longer for the same kernels, as what ran before was
  * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
  *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
  * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone
@@ -228,7 +228,8 @@ static timing serve_random(bench *b, int slots, int chunk, int count, int prompt
 }
 
 /* ---- the floors -------------------------------------------------------------------------------------------- */
-/* The reduction is case 0; case 1 has the products of all layers and their attention, for each repeat of a prompt. */
+enum { REDUCTION, PARTS, PROMPT, CASES };
+/* PARTS has the products of all layers and their attention, for each repeat of a prompt. */
 typedef struct parts {
     bench                  *b;
     bench_rounds            timing;
@@ -237,7 +238,8 @@ typedef struct parts {
     ptxpack_attention_plan *attention;
     uint64_t                in, out, roof, workspace[PRODUCTS + 1]; /* the last one is the attention's */
     uint64_t                starts;                                 /* of each expert's rows */
-    bool                    codes; /* their matrices are read as they are, of e4m3 */
+    bool                    codes;  /* their matrices are read as they are, of e4m3 */
+    step                   *prompt; /* the whole */
 } parts;
 
 static const int weight_of_product[PRODUCTS] = {Q, O, ROUTER, GATE, DOWN};
@@ -366,11 +368,14 @@ static void enqueue_layers(const parts *p)
 static bool enqueue(void *context, size_t index)
 {
     parts *p = (parts *)context;
-    if (index == 0)
+    if (index == REDUCTION)
         return bench_memory_reduce(&p->memory, p->roof, p->roof + p->b->work->roof_bytes,
                                    p->b->work->roof_bytes);
     for (int i = 0; i < p->b->work->repeats; i++)
-        enqueue_layers(p);
+        if (index == PROMPT)
+            step_run(p->prompt);
+        else
+            enqueue_layers(p);
     return true;
 }
 
@@ -390,21 +395,56 @@ static bool make_inputs(parts *p, int tokens)
     return ok && device_sync(p->b->gpu);
 }
 
-/* Times the reduction, and for `tokens` above 0 the parts of all layers: into ms of each. */
-static bool time_parts(bench *b, int tokens, double ms[2])
+/* A prompt of random tokens, whose first pages are those of the cache. */
+static void open_prompt(parts *p, int tokens)
 {
-    parts     p = {.b = b};
-    const int launches_of[] = {1, b->work->repeats};
-    if (tokens > 0) {
-        open_products(&p, tokens);
-        make_starts(&p, tokens);
-        open_attention(&p, tokens);
-    }
+    model       *m = &p->b->model;
+    random_state random = random_start((uint64_t)p->b->settings->seed);
+    p->prompt = step_open(m, 1, tokens);
+    struct step_input *in = step_input(p->prompt);
+    for (int i = 0; i < tokens; i++)
+        in->tokens[i] = (int32_t)random_below(&random, (uint64_t)m->config.vocab);
+    for (int i = 0; i < m->table_width; i++)
+        in->table[i] = i;
+    in->lengths[0] = in->fresh[0] = tokens;
+    in->last[0] = tokens - 1;
+    in->draw[0] = (ptxpack_sampling_row){.top_p = 1};
+}
+
+static void open_parts(parts *p, int tokens)
+{
+    open_products(p, tokens);
+    make_starts(p, tokens);
+    open_attention(p, tokens);
+    open_prompt(p, tokens);
+}
+
+static void close_parts(parts *p)
+{
+    if (p->prompt != NULL)
+        step_close(p->prompt);
+    for (int i = 0; i < PRODUCTS; i++)
+        ptxpack_gemm_plan_free(p->product[i]);
+    ptxpack_attention_plan_free(p->attention);
+}
+
+/* Times the reduction, and for `tokens` above 0 the other cases: into ms of each. */
+static bool time_cases(bench *b, int tokens, double ms[CASES])
+{
+    parts               p = {.b = b};
+    gpu                *d = &b->model.device;
+    struct CUstream_st *own = d->stream;
+    const int           launches_of[CASES] = {1, b->work->repeats, b->work->repeats};
+    const bool          live[CASES] = {[PROMPT] = true}; /* it is a graph */
+    d->stream = b->gpu->stream;                          /* that of the rounds */
+    if (tokens > 0)
+        open_parts(&p, tokens);
     p.timing = (bench_rounds){.gpu = b->gpu,
-                              .count = tokens > 0 ? 2 : 1,
+                              .count = tokens > 0 ? CASES : 1,
                               .rounds = b->settings->rounds,
                               .seed = (uint64_t)b->settings->seed,
                               .launches_of = launches_of,
+                              .live = live,
                               .rest_us = REST_US,
                               .enqueue = enqueue,
                               .context = &p};
@@ -416,9 +456,8 @@ static bool time_parts(bench *b, int tokens, double ms[2])
     device_free(b->gpu, p.in);
     device_free(b->gpu, p.out);
     device_free(b->gpu, p.roof);
-    for (int i = 0; i < PRODUCTS; i++)
-        ptxpack_gemm_plan_free(p.product[i]);
-    ptxpack_attention_plan_free(p.attention);
+    close_parts(&p);
+    d->stream = own;
     return ok;
 }
 
@@ -483,8 +522,8 @@ static void print_row(const bench *b, const char *what, int batch, int tokens, d
 static bool decode_rows(bench *b)
 {
     const model_work *w = b->work;
-    double            ms[2];
-    if (!time_parts(b, 0, ms))
+    double            ms[CASES];
+    if (!time_cases(b, 0, ms))
         return false;
     for (int i = 0; i < w->batches.count; i++)
         for (int j = 0; j < w->contexts.count; j++) {
@@ -497,20 +536,19 @@ static bool decode_rows(bench *b)
             timing t = serve_random(b, batch, chunk, batch, prompt, w->steps + 1, NULL);
             double bytes = bytes_of_step(&b->model, batch, context, experts);
             print_row(b, "decode", batch, context, t.decode_ms / t.decode_steps,
-                      bytes / (2 * (double)w->roof_bytes) * ms[0], experts);
+                      bytes / (2 * (double)w->roof_bytes) * ms[REDUCTION], experts);
         }
     return true;
 }
 
 static bool prefill_rows(bench *b)
 {
-    double ms[2];
+    double ms[CASES];
     for (int i = 0; i < b->work->prompts.count; i++) {
         const int tokens = b->work->prompts.value[i];
-        if (!time_parts(b, tokens, ms))
+        if (!time_cases(b, tokens, ms))
             return false;
-        timing t = serve_random(b, 1, tokens, b->work->repeats, tokens, 1, NULL);
-        print_row(b, "prefill", 1, tokens, t.prefill_ms / b->work->repeats, ms[1], b->config.experts);
+        print_row(b, "prefill", 1, tokens, ms[PROMPT], ms[PARTS], b->config.experts);
     }
     return true;
 }
