@@ -32,21 +32,43 @@ static void symbols_groups(const plan_problem *problem, const void *layout, symb
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
+/* The maps of a problem, and whose they are. */
+enum { MAPS = GEMM_MATRICES + 2 };
+static const int matrix_of_map[MAPS] = {GEMM_A, GEMM_B, GEMM_C, GEMM_D, GEMM_A, GEMM_B};
+typedef struct map_list {
+    argument_tensor_map *map[MAPS];
+} map_list;
+
+static map_list maps_of(gemm_wgmma_arguments *a)
+{
+    return (map_list){{&a->map_a, &a->map_b, &a->map_c, &a->map_d, &a->map_a_rest, &a->map_b_rest}};
+}
+
+/* Whether the problem has the matrix of the map, and for those of the rest of lines, whether its edges have boxes of their own. */
+static bool takes_map(const gemm_wgmma_arguments *a, bool has_c, int map)
+{
+    const int32_t lines = matrix_of_map[map] == GEMM_A ? a->lines_a : a->lines_b;
+    return map < GEMM_MATRICES ? map != GEMM_C || has_c : lines != GEMM_ALL_LINES;
+}
+
 /* Encodes the maps of the matrices that the problem has. */
 static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_layout *l,
                                   gemm_wgmma_arguments *a)
 {
-    const ptxpack_gemm_desc   *d = (const ptxpack_gemm_desc *)problem->desc;
-    argument_tensor_map *const maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
-    ptxpack_status             status = PTXPACK_OK;
-    for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const map_list           maps = maps_of(a);
+    ptxpack_status           status = PTXPACK_OK;
+    for (int i = 0; i < MAPS && status == PTXPACK_OK; i++) {
+        const int       matrix = matrix_of_map[i];
         ptxpack_tma_box box;
-        if (i == GEMM_C && !d->has_c)
+        if (!takes_map(a, d->has_c, i))
             continue;
-        status = ptxpack_gemm_wgmma_box(d, (const gemm_geometry *)problem->geometry, l, i, &box);
+        status = ptxpack_gemm_wgmma_box(d, (const gemm_geometry *)problem->geometry, l, matrix, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
-        status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[i], &box, maps[i]);
+        if (i >= GEMM_MATRICES)
+            gemm_wgmma_crop_rest(&box);
+        status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[matrix], &box, maps.map[i]);
     }
     return status;
 }
@@ -110,6 +132,7 @@ static const char *refusal_fp8(const plan_problem *problem, const ptxpack_varian
     return line;
 }
 
+/* Boxes of D of tiles whose columns are no multiple of 64 overlap, and boxes of an operand of which k goes from line to line are of 64. */
 static const char *refusal_fit(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
@@ -145,6 +168,9 @@ static void symbols_parts(const plan_problem *problem, const void *layout, symbo
 
 static const char *refusal_parts(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
+    enum { BOX = 64 /* columns of D, lines of k */ };
+    if (ptxpack_variant_parameter(row, "BLOCK_N", BOX) % BOX != 0)
+        return refusal_fit(problem, row, line);
     if (!((const ptxpack_gemm_desc *)problem->desc)->has_c)
         return refusal(problem, row, line);
     snprintf(line, PLAN_LINE, "has_c: takes no C");
@@ -195,6 +221,25 @@ static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, co
     a->batches_c = g->matrix[GEMM_C].batch > 0;
 }
 
+/* The lines of A and of B, if tiles at their edges have boxes of their own: in a block's first tile all stages bring lines, or it is the only
+ * one, without C, which comes to stages, too (ptx/gemm/wgmma_lines.ptx).  A part may have fewer blocks of k than there are stages: a block
+ * that begins with one has no other piece (gemm_wgmma_cut). */
+static void fill_lines(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l,
+                       const gemm_tile_counts *t, int64_t clusters)
+{
+    const bool cut = d->groups == 0 && (t->k_blocks >= l->stages || (t->total <= clusters && !d->has_c));
+    a->a_bytes = (int32_t)(l->a_stage_bytes - gemm_wgmma_idle_lines(d, l) * TILE_BOX_ROW);
+    a->lines_a = cut && d->order_a == PTXPACK_ROW_MAJOR && l->cluster_n == 1 &&
+                         gemm_wgmma_idle_lines(d, l) == 0 && d->m % (l->cluster_m * l->block_m) != 0
+                     ? d->m
+                     : GEMM_ALL_LINES;
+    a->lines_b = cut && d->order_b == PTXPACK_COLUMN_MAJOR && l->cluster_m == 1 &&
+                         d->n % (l->cluster_n * l->block_n) != 0
+                     ? d->n
+                     : GEMM_ALL_LINES;
+    a->cut_lines = a->lines_a != GEMM_ALL_LINES || a->lines_b != GEMM_ALL_LINES;
+}
+
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
@@ -206,8 +251,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     int64_t                  clusters = gemm_wgmma_clusters(row, &t, problem->sm_count);
     fill_numbers(a, desc, g, &t, gemm_wgmma_block_k(row), group_of(row, &t, clusters));
     a->once = reads_b_once(row, desc, g, &t);
-    a->block_bytes = (int32_t)(l->a_stage_bytes + l->b_stage_bytes -
-                               gemm_wgmma_idle_lines(desc, l) * TILE_BOX_ROW);
+    fill_lines(a, desc, l, &t, clusters);
     head->grid[0] = (uint32_t)(clusters * t.cluster);
     /* Offline nothing is launched: loading will report it. */
     return ptxpack_driver_table(problem->handle) == NULL ? PTXPACK_OK : encode_maps(problem, l, a);
@@ -232,7 +276,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
     const gemm_geometry        *g = &((const ptxpack_gemm_plan *)head)->geometry;
     gemm_wgmma_arguments       *a = (gemm_wgmma_arguments *)arguments;
-    argument_tensor_map *const  maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
+    const map_list              maps = maps_of(a);
     const uint64_t              addresses[GEMM_MATRICES] = {b->a, b->b, b->c, b->d};
     ptxpack_status              status = PTXPACK_OK;
     (void)grid;
@@ -241,10 +285,11 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
     a->alpha = b->alpha;
     a->beta = b->beta;
     a->early = (b->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
-    for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
-        uint64_t address = g->matrix[i].bytes != 0 ? addresses[i] : b->d;
-        if (i != GEMM_C || g->matrix[GEMM_C].bytes != 0) /* there may be no C */
-            status = ptxpack_tensor_map_replace(head->handle, gemm_matrix_names[i], address, maps[i]);
+    for (int i = 0; i < MAPS && status == PTXPACK_OK; i++) {
+        const int matrix = matrix_of_map[i];
+        uint64_t  address = g->matrix[matrix].bytes != 0 ? addresses[matrix] : b->d;
+        if (takes_map(a, g->matrix[GEMM_C].bytes != 0, i))
+            status = ptxpack_tensor_map_replace(head->handle, gemm_matrix_names[matrix], address, maps.map[i]);
     }
     return status;
 }

@@ -10,11 +10,16 @@
     X(S, argument_tensor_map, map_b,        "ARG_MAP_B")                                                                  \
     X(S, argument_tensor_map, map_c,        "ARG_MAP_C")        /* not set without C */                                   \
     X(S, argument_tensor_map, map_d,        "ARG_MAP_D")                                                                  \
+    X(S, argument_tensor_map, map_a_rest,   "ARG_MAP_A_REST")   /* of the rest of its lines, if lines_a is set */         \
+    X(S, argument_tensor_map, map_b_rest,   "ARG_MAP_B_REST")                                                             \
     X(S, uint64_t,            bias,         "ARG_BIAS")         /* device address */                                      \
     X(S, uint64_t,            d,            "ARG_D")            /* the same, and bytes from row to row and from */        \
     X(S, int64_t,             stride_d,     "ARG_STRIDE_D")     /* matrix to matrix: for what TMA cannot store */         \
     X(S, int64_t,             batch_d,      "ARG_BATCH_D")                                                                \
-    X(S, int32_t,             block_bytes,  "ARG_BLOCK_BYTES")  /* that TMA brings of a block of k */                     \
+    X(S, int32_t,             a_bytes,      "ARG_A_BYTES")      /* that TMA brings of A, of a block of k, at most */      \
+    X(S, int32_t,             cut_lines,    "ARG_CUT_LINES")    /* not 0: tiles at an edge have boxes of their own */     \
+    X(S, int32_t,             lines_a,      "ARG_LINES_A")      /* m or GEMM_ALL_LINES: its boxes are all alike */        \
+    X(S, int32_t,             lines_b,      "ARG_LINES_B")      /* n, the same */                                         \
     X(S, int32_t,             early,        "ARG_EARLY")        /* not 0: B may be read before the kernel before ends */  \
     X(S, int32_t,             once,         "ARG_ONCE")         /* not 0: few tiles want the same B */                    \
     X(S, int32_t,             m,            "ARG_M")                                                                      \
@@ -30,6 +35,7 @@
     X(S, float,               beta,         "ARG_BETA")
 /* clang-format on */
 ARGUMENT_STRUCT(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
+enum { GEMM_ALL_LINES = INT32_MAX };
 
 /* Those of ptx/gemm/wgmma_fp8.ptx: the same, and the scales. */
 /* clang-format off */

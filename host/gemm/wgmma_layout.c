@@ -90,7 +90,7 @@ static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_varia
 }
 
 /* ---- tiles, descriptors, boxes ------------------------------------------------------------------------ */
-/* A box of whole groups of lines becomes one of so many of them. */
+/* A box of lines becomes one of so many of them. */
 static void crop_box(ptxpack_tma_box *box, int64_t lines)
 {
     box->bytes = box->bytes / box->box_dim[1] * lines;
@@ -305,8 +305,15 @@ ptxpack_status ptxpack_gemm_wgmma_box(const ptxpack_gemm_desc *desc, const gemm_
                                                          &l->c_box, &l->d_box};
     *box = *boxes[matrix];
     if (matrix == GEMM_A || matrix == GEMM_C)
-        box->box_dim[1] -= (uint32_t)gemm_wgmma_idle_lines(desc, l);
+        crop_box(box, (int64_t)box->box_dim[1] - gemm_wgmma_idle_lines(desc, l));
     if (matrix == GEMM_B)
         box->l2 = fetch_of_b(desc, &geometry->matrix[GEMM_B], l);
     return ptxpack_gemm_wgmma_map(desc, geometry, matrix, box);
+}
+
+void gemm_wgmma_crop_rest(ptxpack_tma_box *box)
+{
+    const int64_t rest = (int64_t)(box->global_dim[1] % box->box_dim[1]);
+    if (rest != 0)
+        crop_box(box, rest);
 }

@@ -61,4 +61,6 @@ int64_t gemm_wgmma_idle_lines(const ptxpack_gemm_desc *desc, const gemm_wgmma_la
 /* The layout's box of a matrix, with these numbers of the problem and what the L2 cache fetches at once.  Fails as ptxpack_gemm_wgmma_map. */
 ptxpack_status ptxpack_gemm_wgmma_box(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry,
                                       const gemm_wgmma_layout *l, int matrix, ptxpack_tma_box *box);
+/* Leaves of the box of A or B, with the numbers of a problem, the lines that the last one has. */
+void gemm_wgmma_crop_rest(ptxpack_tma_box *box);
 #endif

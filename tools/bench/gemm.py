@@ -3,10 +3,10 @@
 
 Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
 
-  python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,...|sixty] [--order rr,rc,cr,cc] [--dtype bf16]
+  python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,sixty,...] [--order rr,rc,cr,cc] [--dtype bf16]
                               [--epilogue none|bias_gelu|c] [--arch sm_80] [--data randn|zero]
 
-A shape is m x n x k, or one number for all three; sixty: a fixed set of so many.  An order is A's and B's: r row-major, c column-major (rc is what
+A shape is m x n x k, or one number for all three; sixty, few, middle and random are sets of them.  An order is A's and B's: r row-major, c column-major (rc is what
 torch.nn.functional.linear multiplies).  FLOPs = 2 m n k; GB/s are of A, B and D, once each, by ptxpack.
 cuBLAS is torch.matmul into a given output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.  Every kernel that can take
 a problem is timed by `ptxpack bench gemm --kernel all`.
@@ -19,6 +19,7 @@ import argparse
 import ctypes
 import datetime
 import json
+import math
 import os
 import random
 import statistics
@@ -41,6 +42,26 @@ SIXTY = tuple("""
 1000 3000 5000 7000x3000x2000 4104 1032x5128x3080 1288x2568x5128
 512x512x16384 1024x1024x16384 256x4096x16384 128x8192x8192 2048x512x8192 512x2048x8192 256x256x65536
 """.split())
+MODELS = "6144x4096 4096x4096 28672x4096 4096x14336 10240x8192 8192x8192 57344x8192 8192x28672".split()  # n x k of 8B and 70B
+
+
+def random_shapes(count=100, least=2e8, most=2e12, seed=2026):
+    """Extents whose logarithms are evenly spread, in units of 8, 64 or 128; no choice of a kernel was fitted to these."""
+    draw = random.Random(seed)
+    shapes = []
+    while len(shapes) < count:
+        unit = draw.choice((8, 64, 64, 128))
+        m, n, k = (max(1, round(math.exp(draw.uniform(math.log(low), math.log(high))) / unit)) * unit
+                   for low, high in ((96, 8192), (128, 16384), (256, 16384)))
+        if least <= 2 * m * n * k <= most:
+            shapes.append(f"{m}x{n}x{k}")
+    return shapes
+
+
+SETS = {"sixty": SIXTY,
+        "few": [f"{m}x{matrix}" for m in (1, 8, 16, 32, 64) for matrix in MODELS],
+        "middle": [f"{m}x{matrix}" for m in (80, 96, 128, 192, 256, 512) for matrix in MODELS],
+        "random": random_shapes()}
 NONE, GELU = 0, 2
 L2_BYTES = 128 << 20  # sets of inputs together: more than any L2 cache
 
@@ -246,7 +267,7 @@ def shape_of(text):
 def table(pack, options):
     print("| m | n | k | order | row | ptxpack | cuBLAS | ptxpack/cuBLAS | GB/s |\n|" + "---|" * 9)
     results = []
-    for text in SIXTY if options.shape == ["sixty"] else options.shape:
+    for text in (shape for name in options.shape for shape in SETS.get(name, [name])):
         for order in options.order:
             shape = shape_of(text)
             r = problem(pack, shape, order, options)
@@ -269,7 +290,8 @@ def words(text):
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", type=words, default=list(SHAPES))
+    parser.add_argument("--shape", type=words, default=list(SHAPES),
+                        help="m = n = k, MxNxK or one of these sets: " + ", ".join(SETS))
     parser.add_argument("--order", type=words, default=["rr"])
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--epilogue", choices=("none", "bias_gelu", "c"), default="none")

@@ -56,8 +56,7 @@ int64_t gemm_wgmma_clusters(const ptxpack_variant *row, const gemm_tile_counts *
 /* ---- blocks of k -------------------------------------------------------------------------------------- */
 /* What a block of k needs, 128 bytes of it: block_m block_n 128 / 4096 clocks of the tensor cores, for which e4m3 is twice as fast as
  * 16 bits, which reach SPEED percent of that speed if all SMs are busy; and its bytes from L2, some of which the blocks of a cluster
- * share.  128 bytes of lines that do not all begin where a line of L2 does take one and a half accesses in the mean, and those of lines that
- * do not all begin at a sector of L2 two and a half. */
+ * share.  128 bytes of lines that do not all begin at a sector of L2 take two and a half accesses in the mean. */
 typedef struct block_costs {
     double arithmetic; /* clocks */
     double busy;       /* the same if other blocks of the SM fill its gaps */
@@ -68,9 +67,8 @@ typedef struct block_costs {
 
 static double accesses_of(const gemm_matrix *x) /* to L2, for each line of it */
 {
-    enum { SECTOR = 32, L2_LINE = 128 };
-    const int64_t stride = x->stride * x->element;
-    return stride % L2_LINE == 0 ? 1 : stride % SECTOR == 0 ? 1.5 : 2.5;
+    enum { SECTOR = 32 };
+    return x->stride * x->element % SECTOR == 0 ? 1 : 2.5;
 }
 
 /* So few rows that reading B is what takes the time. */
@@ -81,16 +79,17 @@ static bool waits_for_b(const plan_problem *problem)
 }
 
 /* How much longer memory takes then, for the rows of A that the L2 cache brings beside each column of B; a cluster's parts of a box of A have
- * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer. */
+ * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer; higher ones took longer. */
 static double beside_a(const plan_problem *problem, const ptxpack_variant *row)
 {
-    static const double each = 0.05, wide = 0.03;
-    enum { WIDE = 128 /* columns, at most not */ };
+    static const double each = 0.05, wide = 0.03, high = 0.06;
+    enum { WIDE = 128 /* columns, at most not */, HIGH = 64 /* rows, the same */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, height = parameter(row, "BLOCK_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     const int64_t brought = across > 1 || rows > height ? height : rows;
     const int64_t columns = parameter(row, "BLOCK_N");
-    return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0);
+    return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0) +
+           (height > HIGH ? high : 0);
 }
 
 /* The bytes a clock that copies bring to an SM, at most. */
@@ -99,34 +98,49 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
     enum { LOW = 64 /* rows of the smallest tiles */, ANY = 80, ANY_FP8 = 64 };
     enum {
         FEW = 64,
+        TWICE = 40 /* two tiles want the same B */,
+        TWICE_WIDE = 52,
         PARTS = 37 /* of k */,
-        TORN = 24 /* other clusters want the same B, or blocks have no rows */
+        NO_ROWS = 24 /* blocks of a cluster have none */,
+        MANY = 35,
+        MANY_WIDE = 41 /* many want the same B: their copies are slower */
     };
-    enum { MANY = 50, WIDE = 34 /* many want the same B: their copies are slower */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, down = parameter(row, "CLUSTER_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     const bool    low = parameter(row, "BLOCK_M") == LOW;
-    if (low && (rows > LOW ? across > 1 : down > 1))
-        return TORN;
+    if (low && rows <= LOW && down > 1)
+        return NO_ROWS;
+    if (low && rows > LOW && across > 1)
+        return MANY;
+    const bool wide = parameter(row, "BLOCK_N") > LOW;
     if (waits_for_b(problem) && (low || parts > 1))
-        return parts > 1 ? PARTS : FEW;
+        return parts > 1 ? PARTS : rows <= LOW ? FEW : wide ? TWICE_WIDE : TWICE;
     if (is_fp8(row))
         return ANY_FP8;
     if (!low || down > 1 || parts > 1)
         return ANY;
-    return parameter(row, "BLOCK_N") > LOW ? WIDE : MANY;
+    return wide ? MANY_WIDE : MANY;
+}
+
+/* About the lines of A or B that a block of k brings, in the mean of all tiles: most problems leave out those beyond an edge, unless the blocks
+ * of a cluster share them (ptx/gemm/wgmma_lines.ptx). */
+static double lines_brought(const plan_problem *problem, int64_t lines, int64_t tile, int64_t sharing)
+{
+    const bool cut = ((const gemm_geometry *)problem->geometry)->groups == 0 && sharing == 1 && lines > 0;
+    return cut ? (double)lines / (double)divided_up(lines, tile) : (double)tile / (double)sharing;
 }
 
 static block_costs costs_of_block(const plan_problem *problem, const ptxpack_variant *row)
 {
-    enum { BYTES_A_CLOCK = 4096 /* of k, for each row and column */, FILLED = 90 /* percent */ };
-    const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
-    const double       m = (double)parameter(row, "BLOCK_M");
-    const double       n = (double)parameter(row, "BLOCK_N");
-    const double       speed = (double)ptxpack_variant_parameter(row, "SPEED", 100);
-    const double       least = m * n * TILE_BOX_ROW / BYTES_A_CLOCK * 100;
-    const double       lines = m / (double)parameter(row, "CLUSTER_N") * accesses_of(&x[GEMM_A]) +
-                         n / (double)parameter(row, "CLUSTER_M") * accesses_of(&x[GEMM_B]);
+    enum { BYTES_A_CLOCK = 4096 /* of k, for each row and column */, FILLED = 75 /* percent */ };
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_matrix       *x = ((const gemm_geometry *)problem->geometry)->matrix;
+    const int64_t            m = parameter(row, "BLOCK_M"), n = parameter(row, "BLOCK_N");
+    const double             speed = (double)ptxpack_variant_parameter(row, "SPEED", 100);
+    const double             least = (double)(m * n * TILE_BOX_ROW) / BYTES_A_CLOCK * 100;
+    const double             lines = lines_brought(problem, d->m, m, parameter(row, "CLUSTER_N")) *
+                             accesses_of(&x[GEMM_A]) +
+                         lines_brought(problem, d->n, n, parameter(row, "CLUSTER_M")) * accesses_of(&x[GEMM_B]);
     return (block_costs){.arithmetic = least / speed,
                          .busy = least / (speed > FILLED || is_fp8(row) ? speed : FILLED),
                          .bytes = lines * TILE_BOX_ROW,
@@ -147,7 +161,7 @@ static double block_clocks(const block_costs *c, double busy, double share)
 /* Clocks in which memory brings A and B, once each, if so many SMs ask for them; `idle`: how much longer it takes where few ask. */
 static double memory_clocks(const plan_problem *problem, double busy, double idle)
 {
-    enum { MEMORY_BYTES = 16 /* a clock and SM */ };
+    enum { MEMORY_BYTES = 19 /* a clock and SM */ };
     const gemm_matrix *x = ((const gemm_geometry *)problem->geometry)->matrix;
     const double       sms = (double)sms_of(problem->sm_count);
     return (double)(x[GEMM_A].bytes + x[GEMM_B].bytes) / MEMORY_BYTES / sms * (1 + idle * (1 - busy / sms));
@@ -199,15 +213,31 @@ static double rounds_clocks(int64_t tiles, int64_t held, double round, double la
 }
 
 /* Clocks that the beginning of clusters takes.  Blocks of one wait for each other, which later tiles hide; where B is what takes the time, those
- * of four bring it slower on many SMs, and none begins beside the kernel before. */
+ * of four bring it slower on many SMs. */
 static double clusters_begin(const plan_problem *problem, const gemm_tile_counts *t, double busy)
 {
-    enum { CLUSTER = 300, TOGETHER = 18 /* a block of k of the first tiles */, CROWDED = 1500, BESIDE = 6000 };
-    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    enum { CLUSTER = 300, TOGETHER = 18 /* a block of k of the first tiles */, CROWDED = 1500 };
     if (!waits_for_b(problem))
         return CLUSTER + TOGETHER * (double)t->k_blocks;
-    return CLUSTER + ((d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0 ? BESIDE : 0) +
-           (t->cluster > 2 && 2 * busy > (double)sms_of(problem->sm_count) ? CROWDED : 0);
+    return CLUSTER + (t->cluster > 2 && 2 * busy > (double)sms_of(problem->sm_count) ? CROWDED : 0);
+}
+
+/* Where B is what takes the time and may be read beside the kernel before, what rows lose that do not; and clusters, which want all their SMs
+ * free at once (H200, a step of 64 sequences of Llama 3 8B: 8.80 ms with them, 8.59 without). */
+static double begin_late(const plan_problem *problem, const ptxpack_variant *row, const gemm_tile_counts *t)
+{
+    enum { LOW = 64 /* rows of the tiles that do: EARLY_B of ptx/gemm/wgmma_kernel.ptx */, BESIDE = 6000 };
+    const bool early = (((const ptxpack_gemm_desc *)problem->desc)->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+    return early && waits_for_b(problem) && (t->cluster > 1 || parameter(row, "BLOCK_M") != LOW) ? BESIDE : 0;
+}
+
+/* Clocks until parts are sums: tiles of one warpgroup are faster, and where few rows leave time to them others are slower, than what they were
+ * fitted to. */
+static double sums_of_parts(const plan_problem *problem, const ptxpack_variant *row, const gemm_cut_counts *cut)
+{
+    static const double low = 0.75, few = 1.45;
+    const bool          one = parameter(row, "WARPGROUPS") == 1;
+    return cut->added * (one ? low : waits_for_b(problem) ? few : 1);
 }
 
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
@@ -218,12 +248,13 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     enum {
         FILL = 3500,
         BOX = 64 /* columns that are stored together */,
-        STORE = 4000 /* 128 rows and 256 columns */,
+        STORE = 5800 /* 128 rows and 256 columns */,
+        STORE_FP8 = 4000,
         EXCHANGE = 2600 /* with each of the blocks that share k */,
         EXCHANGE_FP8 = 8500
     };
     static const double narrow = 0.85; /* of STORE, of the smaller tiles */
-    const double        idle = waits_for_b(problem) ? 0.35 : 0.06;
+    const double        idle = waits_for_b(problem) ? 0.25 : 0.06;
     double              m = (double)parameter(row, "BLOCK_M");
     double              n = (double)parameter(row, "BLOCK_N");
     double              cluster_k = (double)parameter(row, "CLUSTER_K");
@@ -236,8 +267,10 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double              busy = (double)(held * t.cluster) / share;
     const block_costs   costs = costs_of_block(problem, row);
     double              round = (double)t.k_blocks * block_clocks(&costs, busy, share);
+    const double        of_parts = (double)(cut->tiles * cut->parts * t.cluster);
+    const double        asking = of_parts > busy ? of_parts : busy; /* SMs that ask for A and B */
     double              exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
-    double              memory = is_fp8(row) ? 0 : memory_clocks(problem, busy, idle);
+    double              memory = is_fp8(row) ? 0 : memory_clocks(problem, asking, idle);
     if (waits_for_b(problem))
         memory *= beside_a(problem, row);
     double begin = FILL;
@@ -245,12 +278,13 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double blocks = rounds_clocks(t.total, held, round, round / share, memory);
     if (t.cluster > cluster_k && !is_fp8(row))
         begin += clusters_begin(problem, &t, busy);
+    begin += is_fp8(row) ? 0 : begin_late(problem, row, &t);
     if (cut->parts > 0)
         blocks = rounds * round - cut->saved > memory ? rounds * round - cut->saved : memory;
-    double store = STORE * m * boxes * BOX / (128 * 256);
+    double store = (is_fp8(row) ? STORE_FP8 : STORE) * m * boxes * BOX / (128 * 256);
     if (!is_fp8(row) && !waits_for_b(problem))
         store *= share * (m * n <= 128 * 128 ? narrow : 1);
-    return begin + blocks + rounds * (exchange + store) + cut->added;
+    return begin + blocks + rounds * (exchange + store) + sums_of_parts(problem, row, cut);
 }
 
 double gemm_wgmma_cost(const plan_problem *problem, const ptxpack_variant *row)

@@ -241,6 +241,27 @@ TEST(blocks_that_share_a_load_a_constant_b_early)
     assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
 }
 
+/* Each part loads its own k of B. */
+TEST(parts_of_a_tile_load_a_constant_b_early)
+{
+    const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                    .dtype = PTXPACK_BF16,
+                                    .m = 8,
+                                    .n = 8,
+                                    .k = ELEMENTS / 8,
+                                    .order_b = PTXPACK_COLUMN_MAJOR};
+    ptxpack_gemm_plan_free(second);
+    assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, &desc,
+                                           ptxpack_variant_find("gemm_wgmma_sm90_parts_64x128"), &second),
+                     PTXPACK_OK);
+    assert_true(ptxpack_gemm_workspace(second) > 0);
+    assert_true(device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
+    assert_true(run(0, y, w, 0, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
+}
+
 /* Of e4m3 the bytes of x and of y: y is what the product before writes. */
 TEST(a_of_e4m3_is_waited_for_beside_a_constant_b)
 {

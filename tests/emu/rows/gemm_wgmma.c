@@ -57,7 +57,7 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
         d->order_b = PTXPACK_COLUMN_MAJOR;
         d->k += d->k == 0;
     }
-    if (plan_method_of(row) == &gemm_wgmma_fit) {
+    if (plan_method_of(row) == &gemm_wgmma_fit || (plan_method_of(row) == &gemm_wgmma_parts && n % 64 != 0)) {
         d->has_c = false;
         d->order_a = PTXPACK_ROW_MAJOR;
         d->order_b = PTXPACK_COLUMN_MAJOR;
@@ -322,31 +322,33 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
 }
 
 /* ---- parts of a tile ---------------------------------------------------------------------------------- */
-static const char parts_row[] = "gemm_wgmma_sm90_parts_128x128";
+/* Tiles for so many SMs, which are cut into so many parts, as the cost of the row says. */
+typedef struct parts_case {
+    const char *id, *sms;
+    int32_t     m, n, k, least, most;
+} parts_case;
 
-/* Tiles for so many SMs, which are cut into so many parts. */
-static bool test_parts(random_state *random, const char *sms, int32_t m, int32_t n, int32_t k, int32_t parts)
+static bool test_parts(random_state *random, const parts_case *c)
 {
-    const ptxpack_variant *row = ptxpack_variant_find(parts_row);
+    const ptxpack_variant *row = ptxpack_variant_find(c->id);
     device                 dev = {.handle = NULL};
     ptxpack_gemm_plan     *plan = NULL;
     char                   line[PLAN_LINE];
     problem                p = {.desc = {.size = sizeof p.desc,
                                          .dtype = PTXPACK_BF16,
-                                         .m = m,
-                                         .n = n,
-                                         .k = k,
+                                         .m = c->m,
+                                         .n = c->n,
+                                         .k = c->k,
                                          .order_b = PTXPACK_COLUMN_MAJOR,
                                          .has_bias = true},
                                 .at = {.size = sizeof p.at, .alpha = 1}};
-    setenv("PTXPACK_EMU_SMS", sms, 1);
+    setenv("PTXPACK_EMU_SMS", c->sms, 1);
     bool ok = device_open_as(&dev, "emu", NULL) == PTXPACK_OK &&
               ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK &&
               device_status(&dev, ptxpack_gemm_plan_row(dev.handle, &p.desc, row, &plan));
-    if (ok && plan->arguments.wgmma_parts.tile_parts != parts)
-        ok = (snprintf(dev.line, sizeof dev.line, "%d parts, not %d", plan->arguments.wgmma_parts.tile_parts,
-                       parts),
-              false);
+    const int32_t parts = ok ? plan->arguments.wgmma_parts.tile_parts : 0;
+    if (ok && (parts < c->least || parts > c->most))
+        ok = (snprintf(dev.line, sizeof dev.line, "%d parts, not %d to %d", parts, c->least, c->most), false);
     ok = ok && fill(&dev, random, &p) && run(&dev, &p, row, UINT32_MAX) && all_right(&dev, &p);
     if (ok) { /* one after the other: no part may wait for one that there is no room for */
         memset(p.matrix[GEMM_D], GUARD, p.geometry.matrix[GEMM_D].bytes);
@@ -362,19 +364,36 @@ static bool test_parts(random_state *random, const char *sms, int32_t m, int32_t
     return ok;
 }
 
-/* Two, which hand over; more, which are scattered: a few, the most whose slices are wide, one more, and many. */
-static int parts_failed(random_state *random)
+/* Two, which hand over; more, which are scattered: a few, the most whose slices are wide, one more, and many.  Those of other rows have edges. */
+static const parts_case parts_cases[] = {
+    {"gemm_wgmma_sm90_parts_128x128", "32", 400, 392, 4096, 2, 2},
+    {"gemm_wgmma_sm90_parts_128x128", "32", 260, 184, 4096, 3, 7},
+    {"gemm_wgmma_sm90_parts_128x128", "32", 400, 8, 8192, 8, 8},
+    {"gemm_wgmma_sm90_parts_128x128", "32", 300, 8, 5184, 9, 16},
+    {"gemm_wgmma_sm90_parts_128x128", "132", 100, 8, 32768, 17, 32},
+    {"gemm_wgmma_sm90_parts_192x128", "32", 400, 600, 2048, 2, 2},
+    {"gemm_wgmma_sm90_parts_192x128", "32", 200, 72, 8192, 9, 16},
+    {"gemm_wgmma_sm90_parts_128x144", "32", 400, 504, 2048, 2, 2},
+    {"gemm_wgmma_sm90_parts_128x144", "32", 72, 200, 8192, 9, 16},
+    {"gemm_wgmma_sm90_parts_64x128", "32", 200, 392, 2048, 2, 2},
+    {"gemm_wgmma_sm90_parts_64x128", "32", 72, 72, 12288, 9, 16},
+};
+enum { PARTS_CASES = sizeof parts_cases / sizeof parts_cases[0] };
+
+/* Of a row, or NULL: of all. */
+static void test_all_parts(random_state *random, const char *id, size_t *tested, size_t *failed)
 {
     char *sms = getenv("PTXPACK_EMU_SMS") != NULL ? strdup(getenv("PTXPACK_EMU_SMS")) : NULL;
-    int   failed = !test_parts(random, "32", 400, 392, 4096, 2) + !test_parts(random, "32", 260, 184, 4096, 5) +
-                 !test_parts(random, "32", 400, 8, 8192, 8) + !test_parts(random, "32", 300, 8, 5184, 9) +
-                 !test_parts(random, "132", 100, 8, 32768, 19);
+    for (const parts_case *c = parts_cases; c < parts_cases + PARTS_CASES; c++)
+        if (id == NULL || strcmp(id, c->id) == 0) {
+            *tested += 1;
+            *failed += !test_parts(random, c);
+        }
     if (sms != NULL)
         setenv("PTXPACK_EMU_SMS", sms, 1);
     else
         unsetenv("PTXPACK_EMU_SMS");
     free(sms);
-    return failed;
 }
 
 /* ---- long lines --------------------------------------------------------------------------------------- */
@@ -434,10 +453,7 @@ int main(int argc, char **argv)
     size_t                 count, tested = 0, failed = 0;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     setenv("PTXPACK_EMU_SM", "90", 1);
-    if (argc <= 3 || strcmp(argv[3], parts_row) == 0) {
-        failed += (size_t)parts_failed(&random);
-        tested += 3;
-    }
+    test_all_parts(&random, argc > 3 ? argv[3] : NULL, &tested, &failed);
     setenv("PTXPACK_EMU_SMS", "6", 0);
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;

@@ -8,7 +8,7 @@
 #include "tests/support/offline.h"
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
-enum { SMS = 132, BLOCK_K = 64, WARPS = 8 /* of consumers */, LINE = 128, WORD = 32 /* bits */ };
+enum { SMS = 132, BLOCK_K = 64, WARPGROUP = 4 /* warps */, LINE = 128, WORD = 32 /* bits */ };
 
 /* The plan of a row for the problem on so many SMs. */
 static const ptxpack_gemm_plan *filled(const ptxpack *handle, const plan_method *method,
@@ -38,6 +38,7 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     const ptxpack_gemm_plan          *plan = filled(handle, &gemm_wgmma_parts, row, &d);
     const gemm_wgmma_parts_arguments *a = &plan->arguments.wgmma_parts;
     const int64_t                     cluster = ptxpack_variant_parameter(row, "CLUSTER_M", 1);
+    const int64_t                     warps = WARPGROUP * ptxpack_variant_parameter(row, "WARPGROUPS", 0);
     const int64_t                     sums = ptxpack_variant_parameter(row, "BLOCK_M", 0) *
                          ptxpack_variant_parameter(row, "BLOCK_N", 0);
     assert_int_equal(a->whole_tiles, whole);
@@ -45,23 +46,24 @@ static void check_cut(const ptxpack *handle, int32_t m, int32_t n, int32_t k, co
     assert_int_equal(a->tiles_total, whole + cut * a->tile_parts);
     assert_int_equal(a->k_blocks, (k + BLOCK_K - 1) / BLOCK_K);
     assert_true(a->tile_parts >= 2 && a->tile_parts <= WORD && a->tile_parts * a->part_blocks >= a->k_blocks);
-    assert_true(cut * a->tile_parts * cluster <= SMS); /* no block has two */
+    assert_true(cut * a->tile_parts * cluster <= SMS); /* no block has two, */
+    assert_int_equal(whole % (SMS / cluster), 0);      /* and one that begins with a part has no tile */
     assert_true((a->tile_parts - 1) * a->part_blocks < a->k_blocks);
     assert_int_equal(plan->head.grid[0], (a->tiles_total * cluster < SMS ? a->tiles_total * cluster : SMS));
-    assert_int_equal(plan->head.counters, cut * cluster * WARPS * LINE);
+    assert_int_equal(plan->head.counters, cut * cluster * warps * LINE);
     const int64_t places = a->tile_parts == 2 ? 1 : a->tile_parts; /* of two one is added to the other */
     assert_int_equal(plan->head.workspace - plan->head.counters,
                      cut * cluster * places * sums * (int64_t)sizeof(float));
 }
 
-/* What a block of k of a row of `id` brings by TMA, for so many rows of A. */
-static void expect_block_bytes(ptxpack *handle, const char *id, ptxpack_order order_a, int32_t m, int64_t bytes)
+/* What a block of k of a row of `id` brings by TMA of A at most, in lines, for so many rows of A. */
+static void expect_lines_of_a(ptxpack *handle, const char *id, ptxpack_order order_a, int32_t m, int64_t lines)
 {
     ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = 512, .k = 512};
     d.order_a = order_a;
     d.order_b = PTXPACK_COLUMN_MAJOR;
     const ptxpack_gemm_plan *plan = filled(handle, &gemm_wgmma, ptxpack_variant_find(id), &d);
-    assert_int_equal(plan->arguments.wgmma.block_bytes, bytes);
+    assert_int_equal(plan->arguments.wgmma.a_bytes, LINE * lines);
 }
 
 /* In eights; not where A's columns are its lines, or where the blocks of a cluster share its rows. */
@@ -69,13 +71,84 @@ static void few_rows_are_brought_alone(void **state)
 {
     (void)state;
     ptxpack *handle = open_offline("sm_90a");
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, LINE * (8 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, LINE * (40 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, LINE * (64 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_128x256_2x1", PTXPACK_ROW_MAJOR, 100, LINE * (104 + 256));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_64x64", PTXPACK_COLUMN_MAJOR, 8, LINE * (64 + 64));
-    expect_block_bytes(handle, "gemm_wgmma_sm90_256x128_1x2", PTXPACK_ROW_MAJOR, 1, LINE * (256 + 128));
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 1, 8);
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 33, 40);
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_64x64", PTXPACK_ROW_MAJOR, 65, 64);
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_128x256_2x1", PTXPACK_ROW_MAJOR, 100, 104);
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_64x64", PTXPACK_COLUMN_MAJOR, 8, 64);
+    expect_lines_of_a(handle, "gemm_wgmma_sm90_256x128_1x2", PTXPACK_ROW_MAJOR, 1, 256);
     ptxpack_close(handle);
+}
+
+/* Whether tiles at the edges of A and of B have boxes of their own. */
+static void expect_cuts(ptxpack *handle, const char *id, const ptxpack_gemm_desc *desc, bool a, bool b)
+{
+    ptxpack_gemm_desc d = *desc;
+    d.size = sizeof d;
+    d.dtype = PTXPACK_BF16;
+    const ptxpack_gemm_plan *plan = filled(handle, &gemm_wgmma, ptxpack_variant_find(id), &d);
+    assert_int_equal(plan->arguments.wgmma.lines_a, a ? d.m : GEMM_ALL_LINES);
+    assert_int_equal(plan->arguments.wgmma.lines_b, b ? d.n : GEMM_ALL_LINES);
+    assert_int_equal(plan->arguments.wgmma.cut_lines, a || b);
+}
+
+static void edges_have_boxes_of_their_own(void **state)
+{
+    (void)state;
+    const ptxpack_order column = PTXPACK_COLUMN_MAJOR;
+    static const char   id[] = "gemm_wgmma_sm90_128x128", below[] = "gemm_wgmma_sm90_128x256_2x1",
+                      beside[] = "gemm_wgmma_sm90_256x128_1x2";
+    ptxpack *handle = open_offline("sm_90a");
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512, .order_b = column}, true, true);
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 256, .n = 512, .k = 512, .order_b = column}, false,
+                false);
+    /* few rows: all boxes of A have no more lines */
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 100, .n = 520, .k = 512, .order_b = column}, false, true);
+    /* k goes from line to line */
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512}, true, false);
+    expect_cuts(handle, id,
+                &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512, .order_a = column, .order_b = column}, false,
+                true);
+    /* the blocks of a cluster bring each other lines; of three tiles below each other the second cluster has one */
+    expect_cuts(handle, below, &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512, .order_b = column}, true,
+                false);
+    expect_cuts(handle, below, &(ptxpack_gemm_desc){.m = 384, .n = 512, .k = 512, .order_b = column}, true,
+                false);
+    expect_cuts(handle, beside, &(ptxpack_gemm_desc){.m = 300, .n = 520, .k = 512, .order_b = column}, false,
+                true);
+    /* fewer blocks of k than stages, and more tiles than one of each block: a later tile would read what nothing has written */
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 64, .order_b = column}, true, true);
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 8000, .n = 520, .k = 64, .order_b = column}, false,
+                false);
+    /* with groups others' rows follow */
+    expect_cuts(handle, "gemm_wgmma_sm90_groups_128x128",
+                &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512, .order_b = column, .groups = 3}, false,
+                false);
+    /* C comes to stages, too */
+    expect_cuts(handle, id,
+                &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 512, .order_b = column, .has_c = true}, true,
+                true);
+    expect_cuts(handle, id, &(ptxpack_gemm_desc){.m = 192, .n = 520, .k = 64, .order_b = column, .has_c = true},
+                false, false);
+    ptxpack_close(handle);
+}
+
+/* The last box of a matrix has the lines that are left. */
+static void the_rest_of_lines_is_a_box(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t lines;
+        uint32_t rest;
+    } cases[] = {{80, 16}, {64, 64}, {1, 1}, {129, 1}, {127, 63}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ptxpack_tma_box box = {.box_dim = {64, 64, 1},
+                               .global_dim = {512, cases[i].lines, 1},
+                               .bytes = LINE * 64};
+        gemm_wgmma_crop_rest(&box);
+        assert_int_equal(box.box_dim[1], cases[i].rest);
+        assert_int_equal(box.bytes, LINE * cases[i].rest);
+    }
 }
 
 static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, uint32_t launch, const char *id)
@@ -117,11 +190,11 @@ static void clusters_are_for_launches_by_themselves(void **state)
     expect_row(handle, 1000, 1000, 1000, 0, "gemm_wgmma_sm90_fit_64x144_8x1");
     expect_row(handle, 1024, 1024, 1024, 0, "gemm_wgmma_sm90_64x128_2x1");
     expect_row(handle, 64, 4096, 14336, 0, "gemm_wgmma_sm90_fit_64x64_1x4");
-    expect_row(handle, 64, 4096, 14336, constant, "gemm_wgmma_sm90_64x64_deep");
+    expect_row(handle, 64, 4096, 14336, constant, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 64, 28672, 4096, 0, "gemm_wgmma_sm90_fit_64x128_1x2");
-    expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_64x64");
+    expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 64, 10240, 8192, 0, "gemm_wgmma_sm90_fit_64x80_1x2");
-    expect_row(handle, 128, 4096, 4096, 0, "gemm_wgmma_sm90_64x64_deep");
+    expect_row(handle, 128, 4096, 4096, 0, "gemm_wgmma_sm90_parts_64x128");
     ptxpack_close(handle);
 }
 
@@ -153,7 +226,9 @@ static void tiles_that_fill_the_gpu_badly_are_cut(void **state)
         {.size = sizeof d, .dtype = PTXPACK_BF16, .m = 512, .n = 512, .k = 512, .has_c = true};
     check_cut(handle, 512, 512, 16384, "gemm_wgmma_sm90_parts_128x128", 0, 16);
     check_cut(handle, 256, 256, 65536, "gemm_wgmma_sm90_parts_128x128", 0, 4);
-    check_cut(handle, 2560, 4608, 8192, "gemm_wgmma_sm90_parts_128x128", 660, 60);
+    check_cut(handle, 1536, 1664, 16384, "gemm_wgmma_sm90_parts_128x144", 132, 12);
+    check_cut(handle, 192, 8192, 8192, "gemm_wgmma_sm90_parts_192x128", 0, 64);
+    check_cut(handle, 128, 4096, 14336, "gemm_wgmma_sm90_parts_64x128", 0, 64);
     /* of two blocks, 66 at once: */
     check_cut(handle, 4352, 4352, 8192, "gemm_wgmma_sm90_parts_128x256_2x1", 264, 25);
     char line[PLAN_LINE];
@@ -233,6 +308,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rows_are_brought_alone),
+        cmocka_unit_test(edges_have_boxes_of_their_own),
+        cmocka_unit_test(the_rest_of_lines_is_a_box),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
         cmocka_unit_test(launches_decide_about_few_rows),
         cmocka_unit_test(clusters_are_for_launches_by_themselves),

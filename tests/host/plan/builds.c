@@ -18,7 +18,7 @@
 #include "loader/inspect.h"
 
 /* ---- the list ------------------------------------------------------------------------------------- */
-enum { ROWS = 256, MOST_BUILDS = 768 };
+enum { ROWS = 320, MOST_BUILDS = 768 };
 typedef struct row_builds {
     size_t   count;
     uint64_t digest[MOST_BUILDS];
@@ -188,9 +188,10 @@ static void every_attention_plan_is_listed(void **state)
 
 static void every_gemm_plan_is_listed(void **state)
 {
-    static const int32_t sizes[][3] = {{64, 64, 64},  {4096, 4096, 512}, {8, 20000, 64},
-                                       {300, 200, 0}, {16, 24, 8192},    {100, 1001, 128}};
-    enum { SIZES = 6, ORDERS = 4, EPILOGUES = 4 * 5, SCALES = 3 };
+    static const int32_t sizes[][3] = {{64, 64, 64},      {4096, 4096, 512}, {8, 20000, 64},
+                                       {300, 200, 0},     {16, 24, 8192},    {100, 1001, 128},
+                                       {80, 4096, 14336}, {80, 4100, 14336}, {192, 8192, 8192}};
+    enum { SIZES = 9, ORDERS = 4, EPILOGUES = 4 * 5, SCALES = 3 };
     size_t chosen = 0, chosen_fp8 = 0, chosen_b = 0, chosen_norm = 0;
     (void)state;
     for (size_t a = 0; a < ARCHS; a++) {

@@ -5,7 +5,8 @@
  *            speed of a reduction over memory in the same run
  * Prefill    one prompt at once, from its tokens on the host to the first token: the example's step.  The floor are the products and
  *            the attention of all layers alone, one after another in a graph.  Both are cases of the same rounds (rounds.h), some
- *            prompts on end: at its limit of power an H200 takes up to 10 % longer for the same kernels, as what ran before was
+ *            prompts on end, between which a prompt waits for its token: at its limit of power an H200 takes up to 10 % longer for
+ *            the same kernels, which depends on what ran in the second before
  * Experts    a step reads the experts that its rows take.  How many of a layer these are is counted in a run of its own, as
  *            keeping them takes time; of a prompt all are the parts alone, with the same number of rows each
  * Weights    all layers have the same numbers, in memory of their own, and so have all experts.  Of e4m3 the parts of prefill alone
@@ -395,7 +396,7 @@ static bool make_inputs(parts *p, int tokens)
     return ok && device_sync(p->b->gpu);
 }
 
-/* A prompt of random tokens, whose first pages are those of the cache. */
+/* A prompt of random tokens, with the first pages of the cache. */
 static void open_prompt(parts *p, int tokens)
 {
     model       *m = &p->b->model;
@@ -435,7 +436,7 @@ static bool time_cases(bench *b, int tokens, double ms[CASES])
     gpu                *d = &b->model.device;
     struct CUstream_st *own = d->stream;
     const int           launches_of[CASES] = {1, b->work->repeats, b->work->repeats};
-    const bool          live[CASES] = {[PROMPT] = true}; /* it is a graph */
+    const bool          live[CASES] = {[PROMPT] = true}; /* it launches a graph, and waits */
     d->stream = b->gpu->stream;                          /* that of the rounds */
     if (tokens > 0)
         open_parts(&p, tokens);
