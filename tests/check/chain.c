@@ -332,6 +332,15 @@ static void run_chain(check *c, const ptxpack_variant *attention, const ptxpack_
     release(&t);
 }
 
+/* Whether the row takes a row-major B: not tiles of gemm/wgmma_fit.ptx, nor parts of such (host/gemm/wgmma.c). */
+static bool takes_rows_of_b(const ptxpack_variant *row)
+{
+    enum { BOX = 64 };
+    return strcmp(row->file, "gemm/wgmma_fit.ptx") != 0 &&
+           (strcmp(row->file, "gemm/wgmma_parts.ptx") != 0 ||
+            ptxpack_variant_parameter(row, "BLOCK_N", BOX) % BOX == 0);
+}
+
 /* The rows of an operation that may begin early on this device; not those of products of few rows, of which the chain has
  * more, nor of e4m3: the buffers of the chain are of 16 bits, nor of groups of rows, nor of tiles that want a column-major B. */
 static size_t find_rows(const check *c, const char *op, const ptxpack_variant **out, size_t room)
@@ -343,8 +352,7 @@ static size_t find_rows(const check *c, const char *op, const ptxpack_variant **
     for (size_t i = 0; i < count && found < room; i++)
         if (strcmp(rows[i].op, op) == 0 && strncmp(rows[i].file, few, strlen(few)) != 0 &&
             strcmp(rows[i].file, "gemm/wgmma_fp8.ptx") != 0 &&
-            strcmp(rows[i].file, "gemm/wgmma_groups.ptx") != 0 &&
-            strcmp(rows[i].file, "gemm/wgmma_fit.ptx") != 0 &&
+            strcmp(rows[i].file, "gemm/wgmma_groups.ptx") != 0 && takes_rows_of_b(&rows[i]) &&
             (rows[i].flags & PTXPACK_VARIANT_OVERLAPS) != 0 &&
             ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL)
             out[found++] = &rows[i];
