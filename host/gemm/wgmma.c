@@ -227,10 +227,11 @@ static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, co
 static void fill_lines(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l,
                        const gemm_tile_counts *t, int64_t clusters)
 {
-    const bool cut = d->groups == 0 && (t->k_blocks >= l->stages || (t->total <= clusters && !d->has_c));
-    a->a_bytes = (int32_t)(l->a_stage_bytes - gemm_wgmma_idle_lines(d, l) * TILE_BOX_ROW);
-    a->lines_a = cut && d->order_a == PTXPACK_ROW_MAJOR && l->cluster_n == 1 &&
-                         gemm_wgmma_idle_lines(d, l) == 0 && d->m % (l->cluster_m * l->block_m) != 0
+    const bool    cut = d->groups == 0 && (t->k_blocks >= l->stages || (t->total <= clusters && !d->has_c));
+    const int64_t idle = gemm_wgmma_idle_lines(d, l);
+    a->a_bytes = (int32_t)(l->a_stage_bytes - idle * TILE_BOX_ROW);
+    a->lines_a = cut && d->order_a == PTXPACK_ROW_MAJOR && l->cluster_n == 1 && idle == 0 &&
+                         d->m % (l->cluster_m * l->block_m) != 0
                      ? d->m
                      : GEMM_ALL_LINES;
     a->lines_b = cut && d->order_b == PTXPACK_COLUMN_MAJOR && l->cluster_m == 1 &&

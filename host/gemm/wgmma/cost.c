@@ -126,7 +126,7 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
  * of a cluster share them (ptx/gemm/wgmma_lines.ptx). */
 static double lines_brought(const plan_problem *problem, int64_t lines, int64_t tile, int64_t sharing)
 {
-    const bool cut = ((const gemm_geometry *)problem->geometry)->groups == 0 && sharing == 1 && lines > 0;
+    const bool cut = ((const gemm_geometry *)problem->geometry)->groups == 0 && sharing == 1;
     return cut ? (double)lines / (double)divided_up(lines, tile) : (double)tile / (double)sharing;
 }
 
