@@ -4,12 +4,13 @@
 Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
 
   python3 tools/bench/gemm.py [--shape 4096,4096x4096x1024,sixty,...] [--order rr,rc,cr,cc] [--dtype bf16]
-                              [--epilogue none|bias_gelu|c] [--arch sm_80] [--data randn|zero]
+                              [--epilogue none|bias_gelu|c] [--arch sm_80] [--data randn|zero] [--overlap]
 
 A shape is m x n x k, or one number for all three; sixty, few, middle and random are sets of them.  An order is A's and B's: r row-major, c column-major (rc is what
 torch.nn.functional.linear multiplies).  FLOPs = 2 m n k; GB/s are of A, B and D, once each, by ptxpack.
 cuBLAS is torch.matmul into a given output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.  Every kernel that can take
-a problem is timed by `ptxpack bench gemm --kernel all`.
+a problem is timed by `ptxpack bench gemm --kernel all`.  With --overlap ptxpack's launches are those of a decoding step: each may begin,
+and read its B, before the one before has ended (PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_B).
 
 Method: each result is checked before it is timed; CUDA graphs of launches that alternate between sets of inputs
 which together exceed the L2 cache; the order of the candidates is shuffled in every round; rest before each;
@@ -63,6 +64,7 @@ SETS = {"sixty": SIXTY,
         "middle": [f"{m}x{matrix}" for m in (80, 96, 128, 192, 256, 512) for matrix in MODELS],
         "random": random_shapes()}
 NONE, GELU = 0, 2
+OVERLAP, CONSTANT_B = 1, 2  # PTXPACK_LAUNCH_*
 L2_BYTES = 128 << 20  # sets of inputs together: more than any L2 cache
 
 
@@ -72,8 +74,9 @@ class Description(ctypes.Structure):
                 + [(name, ctypes.c_int32) for name in ("m", "n", "k", "batch", "order_a", "order_b")]
                 + [(f"{what}_{name}", ctypes.c_int64) for what in ("stride", "batch") for name in "abcd"]
                 + [("has_c", ctypes.c_bool), ("has_bias", ctypes.c_bool)]
-                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")] + [("groups", ctypes.c_int32),
-                                                                                             ("dtype_b", ctypes.c_int)])
+                + [(name, ctypes.c_int) for name in ("activation", "dtype_ab", "scales")]
+                + [("groups", ctypes.c_int32), ("dtype_b", ctypes.c_int), ("norm_a", ctypes.c_bool),
+                   ("norm_eps", ctypes.c_float), ("launch", ctypes.c_uint32), ("reserved", ctypes.c_uint32)])
 
 
 class Buffers(ctypes.Structure):
@@ -126,10 +129,10 @@ class Ptxpack:
         scratch = torch.zeros(self.lib.ptxpack_gemm_workspace(plan), dtype=torch.uint8, device="cuda")
         return plan, used, scratch
 
-    def launch(self, plan, scratch, a, b, c, d, bias, scale_a=None, scale_b=None, group_starts=None):
+    def launch(self, plan, scratch, a, b, c, d, bias, scale_a=None, scale_b=None, group_starts=None, bits=0):
         buffers = Buffers(size=ctypes.sizeof(Buffers), alpha=1, beta=1, a=a.data_ptr(), b=b.data_ptr(),
                           c=c.data_ptr() if c is not None else 0, d=d.data_ptr(),
-                          bias=bias.data_ptr() if bias is not None else 0, workspace=scratch.data_ptr(),
+                          bias=bias.data_ptr() if bias is not None else 0, workspace=scratch.data_ptr(), launch=bits,
                           scale_a=scale_a.data_ptr() if scale_a is not None else 0,
                           scale_b=scale_b.data_ptr() if scale_b is not None else 0,
                           group_starts=group_starts.data_ptr() if group_starts is not None else 0)
@@ -158,11 +161,12 @@ def input_sets(shape, order, kind, options):
     return sets
 
 
-def description(shape, order, dtype, epilogue):
+def description(shape, order, dtype, epilogue, launch=0):
     m, n, k = shape
     return Description(size=ctypes.sizeof(Description), dtype=DTYPES[dtype][0], m=m, n=n, k=k,
                        order_a=order[0] == "c", order_b=order[1] == "c", has_c=epilogue == "c",
-                       has_bias=epilogue == "bias_gelu", activation=GELU if epilogue == "bias_gelu" else NONE)
+                       has_bias=epilogue == "bias_gelu", activation=GELU if epilogue == "bias_gelu" else NONE,
+                       launch=launch)
 
 
 def cublas(a, b, c, d, bias):
@@ -172,18 +176,19 @@ def cublas(a, b, c, d, bias):
     return torch.matmul(a, b, out=d) if c is None else torch.addmm(c, a, b, out=d)
 
 
-def ours(pack, plan, scratch):
+def ours(pack, plan, scratch, launch=0):
     def run(*inputs):
-        pack.launch(plan, scratch, *inputs)
+        pack.launch(plan, scratch, *inputs, bits=launch)
         return inputs[3]
     return run
 
 
 def candidates(pack, shape, order, options):
     """Name -> run; the library's own choice is called ptxpack."""
-    desc = description(shape, order, options.dtype, options.epilogue)
+    launch = OVERLAP | CONSTANT_B if options.overlap else 0
+    desc = description(shape, order, options.dtype, options.epilogue, launch)
     plan, used, scratch = pack.plan(desc)
-    runs = {"ptxpack": ours(pack, plan, scratch)}
+    runs = {"ptxpack": ours(pack, plan, scratch, launch)}
     runs["cuBLAS"] = cublas
     return runs, used
 
@@ -296,6 +301,7 @@ def main():
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--epilogue", choices=("none", "bias_gelu", "c"), default="none")
     parser.add_argument("--data", choices=("randn", "zero"), default="randn", help="zeros draw less power")
+    parser.add_argument("--overlap", action="store_true", help="launches as a decoding step has them")
     parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
@@ -309,7 +315,7 @@ def main():
     ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
     print(f"{datetime.date.today()}, {properties.name}, driver of CUDA {version.value // 1000}."
           f"{version.value % 1000 // 10}, torch {torch.__version__}, {options.dtype}, {options.data}, epilogue "
-          f"{options.epilogue}; TFLOP/s, median of {options.rounds}")
+          f"{options.epilogue}{', launches overlap' if options.overlap else ''}; TFLOP/s, median of {options.rounds}")
     results = table(pack, options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

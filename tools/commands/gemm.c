@@ -73,7 +73,7 @@ static bool upload_norm(device *gpu, const gemm_problem *p, uint64_t *address)
 static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
 {
     ptxpack_gemm_plan   *plan = NULL;
-    ptxpack_gemm_buffers b = {.size = sizeof b, .alpha = p->alpha, .beta = p->beta};
+    ptxpack_gemm_buffers b = {.size = sizeof b, .alpha = p->alpha, .beta = p->beta, .launch = p->desc.launch};
     uint64_t *const      address[GEMM_MATRICES] = {&b.a, &b.b, &b.c, &b.d};
     double               started = now_ms();
     announce(gpu, p);

@@ -154,6 +154,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);
     if (!in_float(s, "alpha", s->alpha) || (!isnan(s->beta) && !in_float(s, "beta", s->beta)))
         return false;
+    d->launch = s->constant_b ? PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B : 0;
     d->norm_a = !isnan(s->norm_eps);
     d->norm_eps = d->norm_a ? (float)s->norm_eps : 0;
     d->has_c = s->c != NULL || !isnan(s->beta);

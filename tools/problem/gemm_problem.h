@@ -18,7 +18,7 @@ typedef struct gemm_settings {
     const char *groups;            /* the rows of each group, "3,0,700"; NULL: there are none */
     double      alpha, beta;
     double      norm_eps; /* NaN: A is not normalised */
-    bool        verify, json;
+    bool        verify, json, constant_b;
 } gemm_settings;
 
 /* The options that describe a problem, as rows for command_options, with the default that the help names. */
@@ -34,6 +34,8 @@ typedef struct gemm_settings {
          "LIST  rows of each group, such as 3,0,700, each with its own B (default: none)"},                    \
         {"norm-a", OPTION_REAL, &(s)->norm_eps,                                                                \
          "EPS  RMSNorm(A), its weights random, in the place of A, of at most 32 rows"},                        \
+        {"constant-b", OPTION_FLAG, &(s)->constant_b,                                                          \
+         "launches may begin, and read B, before the one before has ended, as in decoding"},                   \
         {"dtype-ab", OPTION_TEXT, &(s)->dtype_ab, "e4m3  the type of A and B (default: as --dtype)"},          \
         {"dtype-b", OPTION_TEXT, &(s)->dtype_b, "e4m3  the type of B alone, of at most 32 rows or of groups"}, \
     {                                                                                                          \

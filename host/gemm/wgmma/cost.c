@@ -78,18 +78,30 @@ static bool waits_for_b(const plan_problem *problem)
     return ((const ptxpack_gemm_desc *)problem->desc)->m <= FEW;
 }
 
+/* The same, and B may be read beside the kernel before, as in a step of decoding.  What this changes was fitted to 104 products of 40 to 128 rows
+ * whose launches overlap (H200, 2026-12-01): the chosen rows took 1.11 times as long as the best ones, and now take 1.015 times. */
+static bool reads_b_ahead(const plan_problem *problem)
+{
+    const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
+    return waits_for_b(problem) && (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+}
+
 /* How much longer memory takes then, for the rows of A that the L2 cache brings beside each column of B; a cluster's parts of a box of A have
- * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer; higher ones took longer. */
+ * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer; higher ones took longer.
+ * Beside the kernel before, what counts is that two tiles read the same B apart from each other, unless a cluster shares it. */
 static double beside_a(const plan_problem *problem, const ptxpack_variant *row)
 {
-    static const double each = 0.05, wide = 0.03, high = 0.06;
+    static const double each = 0.05, wide = 0.03, high = 0.06, shared = 0.01, high_ahead = 0.1, again = 0.35;
     enum { WIDE = 128 /* columns, at most not */, HIGH = 64 /* rows, the same */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, height = parameter(row, "BLOCK_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
+    if (reads_b_ahead(problem))
+        return 1 + (height > HIGH ? high_ahead : 0) +
+               (rows > height && parameter(row, "CLUSTER_M") == 1 ? again : 0);
     const int64_t brought = across > 1 || rows > height ? height : rows;
     const int64_t columns = parameter(row, "BLOCK_N");
     return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0) +
-           (height > HIGH ? high : 0);
+           (height > HIGH ? high : 0) + (row->blocks_per_sm > 1 ? shared : 0);
 }
 
 /* The bytes a clock that copies bring to an SM, at most. */
@@ -98,6 +110,7 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
     enum { LOW = 64 /* rows of the smallest tiles */, ANY = 80, ANY_FP8 = 64 };
     enum {
         FEW = 64,
+        AHEAD = 50 /* beside the kernel before */,
         TWICE = 40 /* two tiles want the same B */,
         TWICE_WIDE = 52,
         PARTS = 37 /* of k */,
@@ -108,6 +121,8 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, down = parameter(row, "CLUSTER_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     const bool    low = parameter(row, "BLOCK_M") == LOW;
+    if (reads_b_ahead(problem) && (low || parts > 1))
+        return AHEAD;
     if (low && rows <= LOW && down > 1)
         return NO_ROWS;
     if (low && rows > LOW && across > 1)
@@ -222,22 +237,30 @@ static double clusters_begin(const plan_problem *problem, const gemm_tile_counts
     return CLUSTER + (t->cluster > 2 && 2 * busy > (double)sms_of(problem->sm_count) ? CROWDED : 0);
 }
 
-/* Where B is what takes the time and may be read beside the kernel before, what rows lose that do not; and clusters, which want all their SMs
- * free at once (H200, a step of 64 sequences of Llama 3 8B: 8.80 ms with them, 8.59 without). */
-static double begin_late(const plan_problem *problem, const ptxpack_variant *row, const gemm_tile_counts *t)
+/* EARLY_B of ptx/gemm/wgmma_kernel.ptx. */
+static bool loads_b_early(const ptxpack_variant *row)
 {
-    enum { LOW = 64 /* rows of the tiles that do: EARLY_B of ptx/gemm/wgmma_kernel.ptx */, BESIDE = 6000 };
-    const bool early = (((const ptxpack_gemm_desc *)problem->desc)->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
-    return early && waits_for_b(problem) && (t->cluster > 1 || parameter(row, "BLOCK_M") != LOW) ? BESIDE : 0;
+    enum { LOW = 64, LOW_CUT = 128 };
+    const int64_t most = plan_method_of(row) == &gemm_wgmma_parts ? LOW_CUT : LOW;
+    return parameter(row, "CLUSTER_K") == 1 && parameter(row, "BLOCK_M") <= most;
+}
+
+/* Where B may be read beside the kernel before, what rows lose that do not, and those whose blocks share an SM. */
+static double begin_late(const plan_problem *problem, const ptxpack_variant *row)
+{
+    enum { LATE = 6000, SHARED_SM = 2000 };
+    if (!reads_b_ahead(problem))
+        return 0;
+    return loads_b_early(row) ? (row->blocks_per_sm > 1 ? SHARED_SM : 0) : LATE;
 }
 
 /* Clocks until parts are sums: tiles of one warpgroup are faster, and where few rows leave time to them others are slower, than what they were
  * fitted to. */
 static double sums_of_parts(const plan_problem *problem, const ptxpack_variant *row, const gemm_cut_counts *cut)
 {
-    static const double low = 0.75, few = 1.45;
+    static const double low = 0.75, few = 1.45, ahead = 0.5;
     const bool          one = parameter(row, "WARPGROUPS") == 1;
-    return cut->added * (one ? low : waits_for_b(problem) ? few : 1);
+    return cut->added * (reads_b_ahead(problem) ? ahead : one ? low : waits_for_b(problem) ? few : 1);
 }
 
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
@@ -254,7 +277,7 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
         EXCHANGE_FP8 = 8500
     };
     static const double narrow = 0.85; /* of STORE, of the smaller tiles */
-    const double        idle = waits_for_b(problem) ? 0.25 : 0.06;
+    const double        idle = reads_b_ahead(problem) ? 0.45 : waits_for_b(problem) ? 0.25 : 0.06;
     double              m = (double)parameter(row, "BLOCK_M");
     double              n = (double)parameter(row, "BLOCK_N");
     double              cluster_k = (double)parameter(row, "CLUSTER_K");
@@ -278,7 +301,7 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     double blocks = rounds_clocks(t.total, held, round, round / share, memory);
     if (t.cluster > cluster_k && !is_fp8(row))
         begin += clusters_begin(problem, &t, busy);
-    begin += is_fp8(row) ? 0 : begin_late(problem, row, &t);
+    begin += is_fp8(row) ? 0 : begin_late(problem, row);
     if (cut->parts > 0)
         blocks = rounds * round - cut->saved > memory ? rounds * round - cut->saved : memory;
     double store = (is_fp8(row) ? STORE_FP8 : STORE) * m * boxes * BOX / (128 * 256);

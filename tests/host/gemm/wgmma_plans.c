@@ -172,15 +172,17 @@ static void launches_decide_about_few_rows(void **state)
     expect_row(handle, 16, 4096, 4096, 0, "gemm_rows_tma");
     expect_row(handle, 32, 4096, 8256, 0, "gemm_rows_tma");
     expect_row(handle, 32, 1600, 1600, 0, "gemm_rows_tma");
-    expect_row(handle, 32, 28672, 4096, 0, "gemm_rows_tma");
+    expect_row(handle, 32, 28672, 4096, 0, "gemm_wgmma");
+    expect_row(handle, 32, 57344, 8192, 0, "gemm_rows_tma_sm90_32x64");
     expect_row(handle, 24, 4096, 14336, 0, "gemm_rows_tma_sm90_24x32");
     expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
     expect_row(handle, 32, 28672, 4096, constant, "gemm_wgmma");
     ptxpack_close(handle);
 }
 
-/* On an H200: small tiles in clusters where the L2 cache brings what memory would wait for, but not beside the kernel before. */
-static void clusters_are_for_launches_by_themselves(void **state)
+/* On an H200: small tiles in clusters where the L2 cache brings what memory would wait for.  Beside the kernel before, what counts is
+ * that B is read once: by tiles of all rows, or by clusters that share it. */
+static void small_tiles_are_chosen_for_their_launches(void **state)
 {
     (void)state;
     const uint32_t constant = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
@@ -195,6 +197,9 @@ static void clusters_are_for_launches_by_themselves(void **state)
     expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 64, 10240, 8192, 0, "gemm_wgmma_sm90_fit_64x80_1x2");
     expect_row(handle, 128, 4096, 4096, 0, "gemm_wgmma_sm90_parts_64x128");
+    expect_row(handle, 96, 8192, 8192, 0, "gemm_wgmma_sm90_parts_64x128");
+    expect_row(handle, 96, 8192, 8192, constant, "gemm_wgmma_sm90_64x128_2x1");
+    expect_row(handle, 96, 4096, 14336, constant, "gemm_wgmma_sm90_parts_128x128");
     ptxpack_close(handle);
 }
 
@@ -312,7 +317,7 @@ int main(void)
         cmocka_unit_test(the_rest_of_lines_is_a_box),
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
         cmocka_unit_test(launches_decide_about_few_rows),
-        cmocka_unit_test(clusters_are_for_launches_by_themselves),
+        cmocka_unit_test(small_tiles_are_chosen_for_their_launches),
         cmocka_unit_test(launches_have_known_bits),
         cmocka_unit_test(boxes_have_the_rows_that_are),
         cmocka_unit_test(neighbours_of_b_are_fetched_for_few_rows),
