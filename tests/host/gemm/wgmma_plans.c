@@ -161,7 +161,7 @@ static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, u
         assert_string_equal(row->id, id);
 }
 
-/* By itself, of 17 to 32 rows, unless k is long or there are few columns or very many; while B is read before, only where there are these. */
+/* By itself wgmma takes 17 to 32 rows, unless k is long or there are few columns or very many; while B is read before, none. */
 static void launches_decide_about_few_rows(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void launches_decide_about_few_rows(void **state)
     expect_row(handle, 32, 57344, 8192, 0, "gemm_rows_tma_sm90_32x64");
     expect_row(handle, 24, 4096, 14336, 0, "gemm_rows_tma_sm90_24x32");
     expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
-    expect_row(handle, 32, 28672, 4096, constant, "gemm_wgmma");
+    expect_row(handle, 32, 28672, 4096, constant, "gemm_rows_tma_sm90_32x32");
     ptxpack_close(handle);
 }
 
@@ -194,7 +194,8 @@ static void small_tiles_are_chosen_for_their_launches(void **state)
     expect_row(handle, 64, 4096, 14336, 0, "gemm_wgmma_sm90_fit_64x64_1x4");
     expect_row(handle, 64, 4096, 14336, constant, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 64, 28672, 4096, 0, "gemm_wgmma_sm90_fit_64x128_1x2");
-    expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_parts_64x128");
+    expect_row(handle, 64, 28672, 4096, constant, "gemm_wgmma_sm90_fit_64x80");
+    expect_row(handle, 96, 28672, 4096, constant, "gemm_wgmma_sm90_fit_128x112");
     expect_row(handle, 64, 10240, 8192, 0, "gemm_wgmma_sm90_fit_64x80_1x2");
     expect_row(handle, 128, 4096, 4096, 0, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 96, 8192, 8192, 0, "gemm_wgmma_sm90_parts_64x128");

@@ -4,7 +4,7 @@
  *   each layer:  h = norm(x) -> qkv = h W + b -> [q, k = norm] -> append k, v, rotate q, k, attend -> x += o W + b
  *                h = norm(x) -> gate, up = h W + b, silu(gate) up -> x += that W + b
  *     experts:   h = norm(x) -> h W -> route -> rows of h by expert -> the same two products, each expert its rows -> x += their sum
- *   h = norm(x) -> its last rows -> logits -> tokens -> copy them back
+ *   h = norm(x) -> its last rows, unless all rows are -> logits -> tokens -> copy them back
  *
  * Where a kernel takes the norm of few rows into their product (ptxpack_gemm_desc.norm_a), h = norm(x) is part of h W.
  * Each kernel may begin before the one before it has ended (PTXPACK_LAUNCH_OVERLAP), and then waits for it before it reads anything
@@ -38,7 +38,7 @@ struct step {
     ptxpack_attention_plan *attention;
     uint64_t                attention_workspace;
     ptxpack_norm_plan      *norm_x, *norm_q, *norm_k; /* norm_q, norm_k: NULL if the model has none */
-    ptxpack_gather_plan    *gather_tokens, *gather_last, *gather_experts;
+    ptxpack_gather_plan    *gather_tokens, *gather_last, *gather_experts; /* gather_last: NULL if each sequence has one row */
     ptxpack_sampling_plan  *sampling;
     ptxpack_experts_route_plan   *route; /* these two and gather_experts: NULL if the model has no experts */
     ptxpack_experts_combine_plan *combine;
@@ -279,9 +279,12 @@ const int32_t *step_end(const step *s)
     size_t        bytes = (size_t)s->sequences * sizeof *s->tokens;
     ptxpack_sampling_buffers at = {.size = sizeof at, .logits = s->logits, .parameters = on_device(s, s->host.draw),
                                    .tokens = s->drawn, .launch = PTXPACK_LAUNCH_OVERLAP};
-    normalise(s, s->norm_x, s->h, s->x, m->norm);
-    gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
-    multiply(s, &s->head_product, s->logits, s->last, m->head, 0, 0);
+    if (s->gather_last != NULL) {
+        normalise(s, s->norm_x, s->h, s->x, m->norm);
+        gather(s, s->gather_last, s->last, s->h, on_device(s, s->host.last));
+        multiply(s, &s->head_product, s->logits, s->last, m->head, 0, 0);
+    } else
+        multiply_normed(s, &s->head_product, s->logits, s->x, m->norm, m->head, 0, 0);
     try_pack(d, ptxpack_sampling(s->sampling, &at, d->stream));
     try_cuda(d, d->cuda->cuMemcpyDtoHAsync(s->tokens, s->drawn, bytes, d->stream), "copying the tokens");
     return s->tokens;
@@ -342,12 +345,12 @@ static step *open_parts(model *m, int sequences, int rows_each)
     s->gate_up_product = open_product(m, mlp_rows, 2 * c->inner, c->hidden, m->matrices, true, false, c->mlp_bias, s->starts,
                                       c->experts == 0);
     s->down_product = open_product(m, mlp_rows, c->hidden, c->inner, m->matrices, false, c->experts == 0, c->mlp_bias, s->starts, false);
-    s->head_product = open_product(m, sequences, c->vocab, c->hidden, full, false, false, false, 0, false);
+    s->head_product = open_product(m, sequences, c->vocab, c->hidden, full, false, false, false, 0, rows_each == 1);
     s->norm_x = open_norm(m, rows, 1, c->hidden, c->hidden);
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
     s->gather_tokens = open_gather(m, rows, c->vocab);
-    s->gather_last = open_gather(m, sequences, rows);
+    s->gather_last = rows_each > 1 ? open_gather(m, sequences, rows) : NULL;
     ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = sequences, .vocabulary = c->vocab,
                                       .stride = m->vocab_stride};
     try_pack(&m->device, ptxpack_sampling_plan_create(m->device.pack, &sampling, &s->sampling));
