@@ -89,8 +89,8 @@ typedef struct ptxpack_gemm_desc {
     bool  norm_a;
     float norm_eps; /* with norm_a: > 0; otherwise 0 */
     /* What ptxpack_gemm_buffers.launch will mostly be, for the choice of the kernel: a launch may have any other bits, too.  With
-     * PTXPACK_LAUNCH_CONSTANT_B what matters for 17 to 128 rows is how much of B can be read meanwhile, and that it is read once; otherwise
-     * how soon one launch ends. */
+     * PTXPACK_LAUNCH_CONSTANT_B what matters for 17 to 128 rows is how much of B can be read before the kernel before has ended, and that it
+     * is read once; otherwise how soon one launch ends. */
     uint32_t launch;
     uint32_t reserved; /* 0 */
 } ptxpack_gemm_desc;

@@ -10,7 +10,7 @@ A shape is m x n x k, or one number for all three; sixty, few, middle and random
 torch.nn.functional.linear multiplies).  FLOPs = 2 m n k; GB/s are of A, B and D, once each, by ptxpack.
 cuBLAS is torch.matmul into a given output; with bias_gelu torch.addmm and then gelu, with c torch.addmm.  Every kernel that can take
 a problem is timed by `ptxpack bench gemm --kernel all`.  With --overlap ptxpack's launches are those of a decoding step: each may begin,
-and read its B, before the one before has ended (PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_B).
+and read its B, before the one before has ended (PTXPACK_LAUNCH_OVERLAP, PTXPACK_LAUNCH_CONSTANT_B); cuBLAS's do not overlap.
 
 Method: each result is checked before it is timed; CUDA graphs of launches that alternate between sets of inputs
 which together exceed the L2 cache; the order of the candidates is shuffled in every round; rest before each;

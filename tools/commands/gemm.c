@@ -117,8 +117,9 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
                (int)p->geometry.batch, gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         if (d->groups > 0)
             printf(", %d groups", (int)d->groups);
-        printf("%s%s%s%s%s\n", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "",
-               d->has_bias ? ", bias" : "", d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
+        printf("%s%s%s%s%s%s\n", d->norm_a ? ", RMSNorm(A)" : "", s->constant_b ? ", constant B" : "",
+               d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
+               d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
         if (s->a == NULL)
             printf("input     random, seed %llu\n", (unsigned long long)p->seed);
@@ -138,6 +139,8 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
         json_int("groups", d->groups);
     if (d->norm_a)
         json_real("norm_eps", (double)d->norm_eps);
+    if (s->constant_b)
+        json_bool("constant_b", true);
     json_text("order_a", gemm_order_name(d->order_a));
     json_text("order_b", gemm_order_name(d->order_b));
     json_real("alpha", p->alpha);

@@ -187,8 +187,11 @@ static void report_problem(plan *p)
     report_text(r, ".order_b", "%s", gemm_order_name(d->order_b));
     if (d->norm_a)
         report_real(r, "norm_eps", (double)d->norm_eps);
-    report_text(r, ".added", "%s%s%s", d->norm_a ? ", RMSNorm(A)" : "", d->has_c ? ", C" : "",
-                d->has_bias ? ", bias" : "");
+    const bool constant_b = (d->launch & PTXPACK_LAUNCH_CONSTANT_B) != 0;
+    if (constant_b)
+        report_bool(r, "constant_b", true);
+    report_text(r, ".added", "%s%s%s%s", d->norm_a ? ", RMSNorm(A)" : "", constant_b ? ", constant B" : "",
+                d->has_c ? ", C" : "", d->has_bias ? ", bias" : "");
     report_line(
         r,
         "problem    {dtype}{operands}, m {m}, n {n}, k {k}, batch {batch}, A {order_a}-major, B {order_b}-major"

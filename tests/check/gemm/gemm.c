@@ -208,7 +208,8 @@ static uint64_t scale_address(const problem *p, const regions *r, int matrix)
 }
 
 /* Launches into guards and NaNs, or onto C when it lies in D's place, and copies D to `out`. */
-static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint8_t *out)
+static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint32_t bits,
+                   uint8_t *out)
 {
     const ptxpack_gemm_buffers b = {.size = sizeof b,
                                     .alpha = p->inputs.alpha,
@@ -221,7 +222,8 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
                                     .workspace = r->workspace.address,
                                     .scale_a = scale_address(p, r, GEMM_A),
                                     .scale_b = scale_address(p, r, GEMM_B),
-                                    .norm_w = r->of[NORM_W].address + CHECK_GUARD};
+                                    .norm_w = r->of[NORM_W].address + CHECK_GUARD,
+                                    .launch = bits};
     bool ok = p->in_place ? device_upload(&c->gpu, r->of[GEMM_D].address, p->host[GEMM_C], p->bytes[GEMM_D])
                           : device_try(&c->gpu,
                                        c->gpu.driver->cuMemsetD8Async(r->of[GEMM_D].address, POISON,
@@ -257,6 +259,7 @@ static void free_regions(check *c, regions *r)
     *r = (regions){.workspace = {0, 0}};
 }
 
+/* Of two launches the second one may read B before what is before it has ended. */
 static bool run_on_device(check *c, problem *p, const ptxpack_gemm_plan *plan, regions *r)
 {
     size_t workspace = ptxpack_gemm_workspace(plan);
@@ -272,11 +275,11 @@ static bool run_on_device(check *c, problem *p, const ptxpack_gemm_plan *plan, r
              device_try(&c->gpu,
                         c->gpu.driver->cuMemsetD8Async(r->workspace.address, 0, workspace, c->gpu.stream),
                         "cuMemsetD8Async");
-    ok = ok && launch(c, p, plan, r, p->host[GEMM_D]);
+    ok = ok && launch(c, p, plan, r, 0, p->host[GEMM_D]);
     if (ok && !check_repeats(c, workspace))
         memcpy(p->again, p->host[GEMM_D], p->bytes[GEMM_D]);
     else
-        ok = ok && launch(c, p, plan, r, p->again);
+        ok = ok && launch(c, p, plan, r, PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, p->again);
     return ok;
 }
 

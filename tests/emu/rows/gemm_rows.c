@@ -224,7 +224,9 @@ TEST(blocks_that_share_a_or_b_load_a_constant_b_early)
     static const char *const rows[] = {"gemm_wgmma_sm90_fit_64x64_1x4", "gemm_wgmma_sm90_fit_64x128_1x2",
                                        "gemm_wgmma_sm90_fit_64x80_1x2", "gemm_wgmma_sm90_fp8_64x64_1x4",
                                        "gemm_wgmma_sm90_64x128_2x1",    "gemm_wgmma_sm90_fit_64x96_2x1",
-                                       "gemm_wgmma_sm90_fit_64x64_4x1", "gemm_wgmma_sm90_fit_64x144_8x1"};
+                                       "gemm_wgmma_sm90_fit_64x64_4x1", "gemm_wgmma_sm90_fit_64x144_8x1",
+                                       "gemm_wgmma_sm90_128x256_2x1",   "gemm_wgmma_sm90_128x192_1x2",
+                                       "gemm_wgmma_sm90_fit_128x112",   "gemm_wgmma_sm90_fp8_128x256_2x1"};
     ptxpack_gemm_desc        desc = {.size = sizeof desc,
                                      .dtype = PTXPACK_BF16,
                                      .m = 2 * MORE,

@@ -83,7 +83,11 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
     d->batch_b = (d->order_b == PTXPACK_ROW_MAJOR ? d->k : d->n) * d->stride_b;
     d->batch_c = pick(random, 0, 2) == 0 ? -1 : d->m * d->stride_c;
     d->batch_d = d->m * d->stride_d + 64;
-    p->at = (ptxpack_gemm_buffers){.size = sizeof p->at, .alpha = 0.5f, .beta = -1.5f};
+    const uint32_t early = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
+    p->at = (ptxpack_gemm_buffers){.size = sizeof p->at,
+                                   .alpha = 0.5f,
+                                   .beta = -1.5f,
+                                   .launch = pick(random, 0, 1) != 0 ? early : 0};
 }
 
 static bool fill(device *dev, random_state *random, problem *p)
@@ -289,16 +293,16 @@ static bool all_right(device *dev, const problem *p)
 }
 
 /* ---- all rows ----------------------------------------------------------------------------------------- */
-static void describe(const ptxpack_gemm_desc *d, const char *row, const char *why)
+static void describe(const ptxpack_gemm_desc *d, uint32_t launch, const char *row, const char *why)
 {
     fprintf(stderr,
             "%s, %s, %d x (%d x %d x %d), orders %c%c, strides %lld %lld %lld %lld, batches %lld %lld %lld "
-            "%lld, c %d, bias %d, activation %d: %s\n",
+            "%lld, c %d, bias %d, activation %d, launch %u: %s\n",
             row, ptxpack_dtype_name(d->dtype), d->batch, d->m, d->n, d->k,
             d->order_a != PTXPACK_ROW_MAJOR ? 'c' : 'r', d->order_b != PTXPACK_ROW_MAJOR ? 'c' : 'r',
             (long long)d->stride_a, (long long)d->stride_b, (long long)d->stride_c, (long long)d->stride_d,
             (long long)d->batch_a, (long long)d->batch_b, (long long)d->batch_c, (long long)d->batch_d,
-            d->has_c, d->has_bias, (int)d->activation, why);
+            d->has_c, d->has_bias, (int)d->activation, (unsigned)launch, why);
 }
 
 static bool test_row(device *dev, const ptxpack_variant *row, random_state *random, int64_t problems)
@@ -313,7 +317,7 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
             snprintf(dev->line, sizeof dev->line, "%s", line);
         ok = ok && fill(dev, random, &p) && run(dev, &p, row, UINT32_MAX) && all_right(dev, &p);
         if (!ok)
-            describe(&p.desc, row->id, dev->line);
+            describe(&p.desc, p.at.launch, row->id, dev->line);
         release(dev, &p);
         if (!ok)
             return false;
@@ -357,7 +361,7 @@ static bool test_parts(random_state *random, const parts_case *c)
              run(&dev, &p, row, 1) && all_right(&dev, &p);
     }
     if (!ok)
-        describe(&p.desc, row->id, dev.line);
+        describe(&p.desc, p.at.launch, row->id, dev.line);
     ptxpack_gemm_plan_free(plan);
     release(&dev, &p);
     device_close(&dev);
@@ -439,7 +443,7 @@ static bool test_long(device *dev)
                            (double)ptxpack_to_float(PTXPACK_F16, d[i]), 2 * i + 1),
                   false);
     if (!ok)
-        describe(&desc, row->id, dev->line);
+        describe(&desc, 0, row->id, dev->line);
     ptxpack_gemm_plan_free(plan);
     return ok;
 }

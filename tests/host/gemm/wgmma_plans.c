@@ -151,14 +151,34 @@ static void the_rest_of_lines_is_a_box(void **state)
     }
 }
 
-static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, uint32_t launch, const char *id)
+static const char *chosen_id(const ptxpack *handle, const ptxpack_gemm_desc *d)
 {
     const ptxpack_variant *row;
+    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, d, &row), PTXPACK_OK);
+    return row->id;
+}
+
+static ptxpack_gemm_desc launched(int32_t m, int32_t n, int32_t k, uint32_t launch)
+{
     ptxpack_gemm_desc d = {.size = sizeof d, .dtype = PTXPACK_BF16, .m = m, .n = n, .k = k, .launch = launch};
     d.order_b = PTXPACK_COLUMN_MAJOR;
-    assert_int_equal(plan_row_of(&gemm_op, handle, NULL, &d, &row), PTXPACK_OK);
-    if (strncmp(row->id, id, strlen(id)) != 0)
-        assert_string_equal(row->id, id);
+    return d;
+}
+
+static void expect_row(const ptxpack *handle, int32_t m, int32_t n, int32_t k, uint32_t launch, const char *id)
+{
+    const ptxpack_gemm_desc d = launched(m, n, k, launch);
+    assert_string_equal(chosen_id(handle, &d), id);
+}
+
+/* A row whose id begins so. */
+static void expect_kind(const ptxpack *handle, int32_t m, int32_t n, int32_t k, uint32_t launch,
+                        const char *kind)
+{
+    const ptxpack_gemm_desc d = launched(m, n, k, launch);
+    const char             *id = chosen_id(handle, &d);
+    if (strncmp(id, kind, strlen(kind)) != 0)
+        assert_string_equal(id, kind);
 }
 
 /* By itself wgmma takes 17 to 32 rows, unless k is long or there are few columns or very many; while B is read before, none. */
@@ -167,15 +187,15 @@ static void launches_decide_about_few_rows(void **state)
     (void)state;
     const uint32_t constant = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
     ptxpack       *handle = open_offline("sm_90a");
-    expect_row(handle, 32, 4096, 4096, 0, "gemm_wgmma");
-    expect_row(handle, 17, 4096, 8192, PTXPACK_LAUNCH_OVERLAP, "gemm_wgmma");
-    expect_row(handle, 16, 4096, 4096, 0, "gemm_rows_tma");
-    expect_row(handle, 32, 4096, 8256, 0, "gemm_rows_tma");
-    expect_row(handle, 32, 1600, 1600, 0, "gemm_rows_tma");
-    expect_row(handle, 32, 28672, 4096, 0, "gemm_wgmma");
+    expect_kind(handle, 32, 4096, 4096, 0, "gemm_wgmma");
+    expect_kind(handle, 17, 4096, 8192, PTXPACK_LAUNCH_OVERLAP, "gemm_wgmma");
+    expect_kind(handle, 16, 4096, 4096, 0, "gemm_rows_tma");
+    expect_kind(handle, 32, 4096, 8256, 0, "gemm_rows_tma");
+    expect_kind(handle, 32, 1600, 1600, 0, "gemm_rows_tma");
+    expect_kind(handle, 32, 28672, 4096, 0, "gemm_wgmma");
     expect_row(handle, 32, 57344, 8192, 0, "gemm_rows_tma_sm90_32x64");
     expect_row(handle, 24, 4096, 14336, 0, "gemm_rows_tma_sm90_24x32");
-    expect_row(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
+    expect_kind(handle, 32, 4096, 4096, constant, "gemm_rows_tma");
     expect_row(handle, 32, 28672, 4096, constant, "gemm_rows_tma_sm90_32x32");
     ptxpack_close(handle);
 }
@@ -201,6 +221,28 @@ static void small_tiles_are_chosen_for_their_launches(void **state)
     expect_row(handle, 96, 8192, 8192, 0, "gemm_wgmma_sm90_parts_64x128");
     expect_row(handle, 96, 8192, 8192, constant, "gemm_wgmma_sm90_64x128_2x1");
     expect_row(handle, 96, 4096, 14336, constant, "gemm_wgmma_sm90_parts_128x128");
+    expect_row(handle, 128, 10240, 8192, constant, "gemm_wgmma_sm90_fit_128x80");
+    ptxpack_close(handle);
+}
+
+/* Of more rows, and of e4m3, a constant B changes nothing. */
+static void constant_b_is_for_few_rows_of_16_bits(void **state)
+{
+    (void)state;
+    static const int32_t shapes[][2] = {{4096, 4096}, {28672, 4096}, {8192, 8192}, {6144, 1024}};
+    const uint32_t       constant = PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B;
+    ptxpack             *handle = open_offline("sm_90a");
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        ptxpack_gemm_desc d = launched(129, shapes[i][0], shapes[i][1], 0);
+        for (int fp8 = 0; fp8 <= 1; fp8++) {
+            d.launch = 0;
+            const char *by_itself = chosen_id(handle, &d);
+            d.launch = constant;
+            assert_string_equal(chosen_id(handle, &d), by_itself);
+            d.m = 64;
+            d.dtype_ab = PTXPACK_E4M3;
+        }
+    }
     ptxpack_close(handle);
 }
 
@@ -319,6 +361,7 @@ int main(void)
         cmocka_unit_test(tiles_that_fill_the_gpu_badly_are_cut),
         cmocka_unit_test(launches_decide_about_few_rows),
         cmocka_unit_test(small_tiles_are_chosen_for_their_launches),
+        cmocka_unit_test(constant_b_is_for_few_rows_of_16_bits),
         cmocka_unit_test(launches_have_known_bits),
         cmocka_unit_test(boxes_have_the_rows_that_are),
         cmocka_unit_test(neighbours_of_b_are_fetched_for_few_rows),

@@ -117,7 +117,7 @@ typedef struct step step;
 struct step_input { /* what changes from run to run: arrays in pinned memory, which the graph copies to the device */
     int32_t              *tokens;          /* [sequences][rows] */
     int32_t              *lengths, *fresh; /* [sequences] rows of the cache with those of this pass; rows of this pass */
-    int32_t              *last;            /* [sequences] the row of this pass whose logits are wanted; not read if each has one */
+    int32_t              *last;            /* [sequences] the row of this pass whose logits are wanted; not read where each sequence has one row */
     ptxpack_sampling_row *draw;            /* [sequences] what the token is drawn with */
     int32_t              *table;           /* [sequences][table_width] */
 };

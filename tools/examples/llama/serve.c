@@ -116,7 +116,6 @@ static int decode(server *s)
         bool  takes_part = at->request != NULL;
         active += takes_part;
         in->fresh[i] = takes_part;
-        in->last[i] = i;
         in->tokens[i] = takes_part ? at->request->tokens[at->request->count - 1] : 0;
         in->lengths[i] = takes_part ? ++at->length : 0;
         in->draw[i] = takes_part ? draw_of(s, at->request) : (ptxpack_sampling_row){0};

@@ -336,7 +336,6 @@ static step *open_parts(model *m, int sequences, int rows_each)
     s->qkv = buffer(s, rows, qkv);
     s->o = buffer(s, rows, q);
     s->inner = buffer(s, mlp_rows, c->inner);
-    s->last = buffer(s, sequences, c->hidden);
     s->logits = buffer(s, sequences, m->vocab_stride);
     s->drawn = buffer(s, sequences, 2);
     const ptxpack_dtype full = (ptxpack_dtype)0;
@@ -350,7 +349,8 @@ static step *open_parts(model *m, int sequences, int rows_each)
     s->norm_q = c->qk_norm ? open_norm(m, rows, c->heads, c->head_dim, qkv) : NULL;
     s->norm_k = c->qk_norm ? open_norm(m, rows, c->heads_kv, c->head_dim, qkv) : NULL;
     s->gather_tokens = open_gather(m, rows, c->vocab);
-    s->gather_last = rows_each > 1 ? open_gather(m, sequences, rows) : NULL;
+    if (rows_each > 1)
+        s->gather_last = open_gather(m, sequences, rows), s->last = buffer(s, sequences, c->hidden);
     ptxpack_sampling_desc sampling = {.size = sizeof sampling, .dtype = m->dtype, .rows = sequences, .vocabulary = c->vocab,
                                       .stride = m->vocab_stride};
     try_pack(&m->device, ptxpack_sampling_plan_create(m->device.pack, &sampling, &s->sampling));
