@@ -218,6 +218,26 @@ TEST(short_sums_and_many_tiles_of_a_constant_b_are_right)
     }
 }
 
+/* In the second product's place one of this row. */
+static void take_row(const char *id, const ptxpack_gemm_desc *desc)
+{
+    ptxpack_gemm_plan_free(second);
+    assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, desc, ptxpack_variant_find(id), &second), PTXPACK_OK);
+    assert_true(ptxpack_gemm_workspace(second) == 0 ||
+                device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
+}
+
+/* A is waited for, and a B that is not constant is noticed, after which nothing runs until all is opened again. */
+static void expect_b_to_be_read_early(void)
+{
+    assert_true(run(0, y, w, 0, bits[0]));
+    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
+    close_all(NULL);
+    open_all(NULL);
+}
+
 /* Blocks of a cluster load B, their own or what they share, before the kernel before has ended, and A after that. */
 TEST(blocks_that_share_a_or_b_load_a_constant_b_early)
 {
@@ -234,16 +254,9 @@ TEST(blocks_that_share_a_or_b_load_a_constant_b_early)
                                      .k = 256,
                                      .order_b = PTXPACK_COLUMN_MAJOR};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        ptxpack_gemm_plan_free(second);
         desc.dtype_ab = strstr(rows[i], "fp8") != NULL ? PTXPACK_E4M3 : (ptxpack_dtype)0;
-        assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, &desc, ptxpack_variant_find(rows[i]), &second),
-                         PTXPACK_OK);
-        assert_true(run(0, y, w, 0, bits[0]));
-        assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
-        assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
-        assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
-        close_all(NULL); /* after a finding nothing runs */
-        open_all(NULL);
+        take_row(rows[i], &desc);
+        expect_b_to_be_read_early();
     }
 }
 
@@ -259,17 +272,9 @@ TEST(parts_of_a_tile_load_a_constant_b_early)
                                      .k = ELEMENTS / 8,
                                      .order_b = PTXPACK_COLUMN_MAJOR};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        ptxpack_gemm_plan_free(second);
-        assert_int_equal(ptxpack_gemm_plan_row(gpu.handle, &desc, ptxpack_variant_find(rows[i]), &second),
-                         PTXPACK_OK);
+        take_row(rows[i], &desc);
         assert_true(ptxpack_gemm_workspace(second) > 0);
-        assert_true(device_alloc_zeros(&gpu, &workspace, ptxpack_gemm_workspace(second)));
-        assert_true(run(0, y, w, 0, bits[0]));
-        assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
-        assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
-        assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
-        close_all(NULL); /* after a finding nothing runs */
-        open_all(NULL);
+        expect_b_to_be_read_early();
     }
 }
 
@@ -286,10 +291,7 @@ TEST(a_of_e4m3_is_waited_for_beside_a_constant_b)
     replace_second(&desc);
     assert_string_equal(ptxpack_kernel_describe(ptxpack_gemm_kernel(second))->variant->file,
                         "gemm/wgmma_fp8.ptx");
-    assert_true(run(0, y, w, 0, bits[0]));
-    assert_true(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, y, w, 0, bits[1]));
-    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
-    assert_false(run(PTXPACK_LAUNCH_OVERLAP | PTXPACK_LAUNCH_CONSTANT_B, x, y, 0, bits[1]));
+    expect_b_to_be_read_early();
 }
 
 RUN_TESTS(NULL, NULL)
