@@ -78,9 +78,7 @@ static bool waits_for_b(const plan_problem *problem)
     return ((const ptxpack_gemm_desc *)problem->desc)->m <= FEW;
 }
 
-/* The same, and B may be read beside the kernel before, as in a step of decoding.  The constants of this case were fitted to 104 products of 40
- * to 128 rows whose launches overlap (H200, 2026-12-01): the rows that were chosen took 1.11 times as long as the best ones, and now take 1.013
- * times.  Of e4m3 it was not timed. */
+/* The same, and B may be read beside the kernel before, as in a step of decoding.  Of e4m3 it was not timed. */
 static bool reads_b_ahead(const plan_problem *problem)
 {
     const ptxpack_gemm_desc *d = (const ptxpack_gemm_desc *)problem->desc;
@@ -88,24 +86,60 @@ static bool reads_b_ahead(const plan_problem *problem)
            gemm_type(d, GEMM_A) != PTXPACK_E4M3;
 }
 
-/* How much longer memory takes then, for the rows of A that the L2 cache brings beside each column of B; a cluster's parts of a box of A have
- * rows of zeros, too.  What wider tiles took differed from run to run, from as long as the others to 12 % longer; higher ones took longer, and
- * blocks that share an SM.  Beside the kernel before, what counts is that two tiles read the same B apart from each other, unless a cluster
- * shares it, that clusters of four bring it slower, besides what their beginning takes, and the height. */
+/* What memory takes in these cases.  The first six are how much longer it takes: */
+typedef struct memory_costs {
+    double line;      /* for each row of A that the L2 cache brings beside a column of B */
+    double wide;      /* for tiles of more than 128 columns: from run to run from nothing to 12 % */
+    double high;      /* for tiles of more than 64 rows */
+    double neighbour; /* where blocks share an SM */
+    double again;     /* where two tiles read the same B apart from each other, as no cluster shares it */
+    double four; /* where blocks of a cluster share A with more than one, besides what its beginning takes */
+    double idle; /* where few SMs ask for A and B */
+    double last; /* .. for the last tiles */
+    double sums,
+        sums_of_one;  /* of what parts of tiles are said to take, the latter for tiles of one warpgroup */
+    double late;      /* clocks, of tiles that do not read B ahead */
+    double shared_sm; /* clocks, of those that do, where blocks share an SM */
+} memory_costs;
+
+/* The last one was fitted to 104 products of 40 to 128 rows whose launches overlap (H200, 2026-12-01): the rows that were chosen took 1.11 times as
+ * long as the best ones, and now take 1.013 times.  Clusters lose nothing there: a step of 64 sequences of Llama 3 8B takes 8.68 ms with
+ * them, and 8.76 without. */
+static const memory_costs *memory_costs_of(const plan_problem *problem)
+{
+    static const memory_costs many_rows = {.idle = 0.06, .sums = 1, .sums_of_one = 0.75};
+    static const memory_costs few_rows = {.line = 0.05,
+                                          .wide = 0.03,
+                                          .high = 0.06,
+                                          .neighbour = 0.01,
+                                          .idle = 0.25,
+                                          .sums = 1.45,
+                                          .sums_of_one = 0.75};
+    static const memory_costs ahead = {.high = 0.1,
+                                       .again = 0.35,
+                                       .four = 0.18,
+                                       .idle = 0.45,
+                                       .last = 0.45,
+                                       .sums = 0.5,
+                                       .sums_of_one = 0.5,
+                                       .late = 6000,
+                                       .shared_sm = 2000};
+    return reads_b_ahead(problem) ? &ahead : waits_for_b(problem) ? &few_rows : &many_rows;
+}
+
+/* How much longer memory takes for tiles of this row; a cluster's parts of a box of A have rows of zeros, too. */
 static double beside_a(const plan_problem *problem, const ptxpack_variant *row)
 {
-    static const double each = 0.05, wide = 0.03, high = 0.06, neighbour = 0.01, high_ahead = 0.1, again = 0.35,
-                        four = 0.18;
-    enum { WIDE = 128 /* columns, at most not */, HIGH = 64 /* rows, the same */ };
+    enum { WIDE = 128 /* columns, at most not */, HIGH = 64 /* rows, the same */, TWO = 2 };
+    const memory_costs *c = memory_costs_of(problem);
     const int64_t rows = ((const ptxpack_gemm_desc *)problem->desc)->m, height = parameter(row, "BLOCK_M");
     const int64_t across = parameter(row, "CLUSTER_N"), parts = parameter(row, "CLUSTER_K");
-    if (reads_b_ahead(problem))
-        return 1 + (height > HIGH ? high_ahead : 0) +
-               (rows > height && parameter(row, "CLUSTER_M") == 1 ? again : 0) + (across > 2 ? four : 0);
     const int64_t brought = across > 1 || rows > height ? height : rows;
     const int64_t columns = parameter(row, "BLOCK_N");
-    return 1 + each * (double)(brought * parts) / (double)(across * columns) + (columns > WIDE ? wide : 0) +
-           (height > HIGH ? high : 0) + (row->blocks_per_sm > 1 ? neighbour : 0);
+    const bool    apart = rows > height && parameter(row, "CLUSTER_M") == 1;
+    return 1 + c->line * (double)(brought * parts) / (double)(across * columns) +
+           (columns > WIDE ? c->wide : 0) + (height > HIGH ? c->high : 0) +
+           (row->blocks_per_sm > 1 ? c->neighbour : 0) + (apart ? c->again : 0) + (across > TWO ? c->four : 0);
 }
 
 /* The bytes a clock that copies bring to an SM, at most. */
@@ -249,23 +283,19 @@ static bool loads_b_early(const ptxpack_variant *row)
     return parameter(row, "CLUSTER_K") == 1 && parameter(row, "BLOCK_M") <= MOST_ROWS;
 }
 
-/* Where B may be read beside the kernel before, what rows lose that do not, and those whose blocks share an SM.  Clusters lose nothing: a step of
- * 64 sequences of Llama 3 8B takes 8.68 ms with them, and 8.76 without (H200, 2026-12-01). */
+/* What tiles lose that do not begin beside the kernel before, or not alone. */
 static double begin_late(const plan_problem *problem, const ptxpack_variant *row)
 {
-    enum { LATE = 6000, SHARED_SM = 2000 };
-    if (!reads_b_ahead(problem))
-        return 0;
-    return loads_b_early(row) ? (row->blocks_per_sm > 1 ? SHARED_SM : 0) : LATE;
+    const memory_costs *c = memory_costs_of(problem);
+    return !loads_b_early(row) ? c->late : row->blocks_per_sm > 1 ? c->shared_sm : 0;
 }
 
 /* Clocks until parts are sums: tiles of one warpgroup are faster, and where few rows leave time to them others are slower, than what they were
  * fitted to. */
 static double sums_of_parts(const plan_problem *problem, const ptxpack_variant *row, const gemm_cut_counts *cut)
 {
-    static const double low = 0.75, few = 1.45, ahead = 0.5;
-    const bool          one = parameter(row, "WARPGROUPS") == 1;
-    return cut->added * (reads_b_ahead(problem) ? ahead : one ? low : waits_for_b(problem) ? few : 1);
+    const memory_costs *c = memory_costs_of(problem);
+    return cut->added * (parameter(row, "WARPGROUPS") == 1 ? c->sums_of_one : c->sums);
 }
 
 /* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile is that of its blocks of
@@ -282,7 +312,7 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
         EXCHANGE_FP8 = 8500
     };
     static const double narrow = 0.85; /* of STORE, of the smaller tiles */
-    const double        idle = reads_b_ahead(problem) ? 0.45 : waits_for_b(problem) ? 0.25 : 0.06;
+    const memory_costs *of_memory = memory_costs_of(problem);
     double              m = (double)parameter(row, "BLOCK_M");
     double              n = (double)parameter(row, "BLOCK_N");
     double              cluster_k = (double)parameter(row, "CLUSTER_K");
@@ -298,13 +328,10 @@ static double cost_cut(const plan_problem *problem, const ptxpack_variant *row, 
     const double        of_parts = (double)(cut->tiles * cut->parts * t.cluster);
     const double        asking = of_parts > busy ? of_parts : busy; /* SMs that ask for A and B */
     double              exchange = cluster_k == 1 ? 0 : is_fp8(row) ? EXCHANGE_FP8 : EXCHANGE * cluster_k;
-    double              memory = is_fp8(row) ? 0 : memory_clocks(problem, asking, idle);
-    if (waits_for_b(problem))
-        memory *= beside_a(problem, row);
+    double memory = is_fp8(row) ? 0 : memory_clocks(problem, asking, of_memory->idle) * beside_a(problem, row);
     double begin = FILL;
     double boxes = (double)divided_up((int64_t)n, BOX);
-    double blocks = rounds_clocks(t.total, held, round, round / share, memory,
-                                  reads_b_ahead(problem) ? idle : 0);
+    double blocks = rounds_clocks(t.total, held, round, round / share, memory, of_memory->last);
     if (t.cluster > cluster_k && !is_fp8(row))
         begin += clusters_begin(problem, &t, busy);
     begin += begin_late(problem, row);
